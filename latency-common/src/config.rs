@@ -1,0 +1,22 @@
+//! The read-only globals that user space sets before load, by name.
+//!
+//! Offsets are 0 where the field does not exist and [`ABSENT`] marks features that need one.
+
+/// Value of an offset whose field this kernel does not have.
+pub const ABSENT: u32 = u32::MAX;
+
+/// How much is measured (`DETAIL`).
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Programs return at once: what attaching alone costs.
+    Empty = 0,
+    /// Waits by kind, without wakeup latency and causes.
+    Basic = 1,
+    /// Everything.
+    Full = 2,
+}
+
+/// Where a task's cgroup is read (`CGROUP_SUBSYS`): this value is the default (v2) hierarchy,
+/// any other the index of a v1 controller.
+pub const CGROUP_DEFAULT_HIERARCHY: u32 = u32::MAX;

@@ -1,0 +1,35 @@
+//! What each CPU remembers between events.
+
+/// One CPU's state, two cache lines; another CPU writes it only for a remote wakeup.
+#[repr(C, align(128))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuState {
+    /// Address of the task last switched in; 0 before the first switch.
+    pub current: u64,
+    /// Switches seen.
+    pub switches: u64,
+    /// Breaks in the chain of switches: `prev` was not the task last switched in.
+    pub missed_switches: u64,
+    /// Evidence why the current task will lose the CPU: a `WaitClass`, 0 without.
+    pub evidence: u32,
+    /// Thread id of the wakee for evidence `WakeupPreemption`.
+    pub evidence_tid: u32,
+    /// Need-resched bits of the current task at the last `sched_waking` here.
+    pub flags_at_waking: u64,
+    /// Address of the tick or hrtick timer that is being handled; 0 outside.
+    pub timer: u64,
+    /// Need-resched bits when the handling began.
+    pub flags_at_timer: u64,
+    /// `WaitClass::Tick` or `WaitClass::Hrtick` while `timer` is set.
+    pub timer_class: u32,
+    /// Thread id of the task last made runnable here by a fork; 0 after a switch.
+    pub fork_tid: u32,
+    /// Ticks handled.
+    pub ticks: u64,
+    /// Slice timers handled.
+    pub hrticks: u64,
+    /// Ticks and slice timers that asked for a reschedule.
+    pub resched_by_timer: u64,
+}
+
+const _: () = assert!(size_of::<CpuState>() == 128);

@@ -1,0 +1,34 @@
+//! Named counters of what was lost: the only place where the BPF programs may drop anything.
+
+/// One kind of loss. The number is the index in the per-CPU array `LOSS`.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// A task's storage could not be created: the task is not measured.
+    UntrackedTasks = 0,
+    /// A switch of a task that should have storage and has none.
+    UntrackedSwitches = 1,
+    /// The record of an ended task found the ring full: its row is missing, its counts are in the totals.
+    ExitRecords = 2,
+    /// A task found the histogram pool empty: it has no percentiles of its own.
+    TaskHistograms = 3,
+    /// A clock reading before the one it is compared with: the sample was not used.
+    ClockBackwards = 4,
+    /// The path of a new cgroup found the ring full: it is shown by its id.
+    CgroupNames = 5,
+}
+
+/// Number of loss kinds.
+pub const N_LOSS: usize = 6;
+
+impl Loss {
+    /// Every kind, in the order of its number.
+    pub const ALL: [Self; N_LOSS] = [
+        Self::UntrackedTasks,
+        Self::UntrackedSwitches,
+        Self::ExitRecords,
+        Self::TaskHistograms,
+        Self::ClockBackwards,
+        Self::CgroupNames,
+    ];
+}

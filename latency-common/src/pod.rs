@@ -1,0 +1,27 @@
+//! aya's `Pod` for the types that cross the boundary, each `repr(C)`, without padding, every bit pattern valid.
+
+use crate::{
+    counters::TaskCounters,
+    cpu::CpuState,
+    hist::HistSlot,
+    record::{CgroupRecord, TaskRecord},
+    select::{Control, Glob},
+};
+
+macro_rules! pod {
+    ($($type:ty = $size:expr),+ $(,)?) => {$(
+        const _: () = assert!(size_of::<$type>() == $size);
+        // SAFETY: `repr(C)` integers and arrays of them; the assertion above proves that nothing pads them.
+        unsafe impl aya::Pod for $type {}
+    )+};
+}
+
+pod! {
+    TaskCounters = 12 * 40 + 32 + 12 * 8 + 8 * 40 + 16,
+    TaskRecord = 5 * 8 + 4 * 4 + 32 + size_of::<TaskCounters>(),
+    CgroupRecord = 16 + 256,
+    CpuState = 128,
+    HistSlot = 4096,
+    Glob = 258 * 8,
+    Control = 8,
+}

@@ -1,0 +1,74 @@
+//! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
+
+use crate::counters::TaskCounters;
+
+/// Longest cgroup path that is carried; a longer one is cut and marked.
+pub const CGROUP_PATH_BYTES: usize = 256;
+
+/// First word of a ring record.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordTag {
+    /// A [`TaskRecord`] of a task that has ended.
+    Exit = 1,
+    /// A [`CgroupRecord`].
+    Cgroup = 2,
+}
+
+/// State of a task at the time of a snapshot, as `TaskRecord::state`.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskPhase {
+    /// Nothing seen since the task was selected.
+    Unknown = 0,
+    /// Blocked.
+    Sleeping = 1,
+    /// Waiting for a CPU.
+    Queued = 2,
+    /// On a CPU.
+    Running = 3,
+    /// Ended.
+    Dead = 4,
+}
+
+/// One task: who it is, what it is doing, and its counters.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRecord {
+    /// [`RecordTag::Exit`] in the ring; 0 from the iterator.
+    pub tag: u64,
+    /// CLOCK_MONOTONIC when the record was made.
+    pub at_ns: u64,
+    /// Start of the task on the boot clock: with `tid` its identity.
+    pub start_time_ns: u64,
+    /// Id of its cgroup in the hierarchy that is looked at.
+    pub cgroup_id: u64,
+    /// When the present phase began: the open wait or stint.
+    pub since_ns: u64,
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// [`TaskPhase`].
+    pub phase: u32,
+    /// Class of the open wait while queued.
+    pub wait_class: u32,
+    /// Name of the thread.
+    pub comm: [u8; 16],
+    /// Name of the process's leader.
+    pub leader_comm: [u8; 16],
+    /// The counters.
+    pub counters: TaskCounters,
+}
+
+/// A cgroup that was made while recording.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CgroupRecord {
+    /// [`RecordTag::Cgroup`].
+    pub tag: u64,
+    /// Its id.
+    pub id: u64,
+    /// Its path below the root of the hierarchy, NUL-terminated.
+    pub path: [u8; CGROUP_PATH_BYTES],
+}

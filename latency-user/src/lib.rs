@@ -1,0 +1,16 @@
+//! schedlat: why did this task not run when it wanted to?
+//!
+//! Data flows one way: `kernel` → `observe` → `model` → `analysis` → `report`; `cli` connects them.
+
+pub mod analysis;
+pub mod cli;
+pub mod doctor;
+mod error;
+pub mod host;
+pub mod kernel;
+pub mod model;
+pub mod observe;
+pub mod report;
+pub mod units;
+
+pub use error::Error;

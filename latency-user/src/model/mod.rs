@@ -1,0 +1,18 @@
+//! Plain data: what was observed (`tally`, `observation`) and what is reported (`report`, `stats`, `audit`).
+//!
+//! Nothing here does I/O or reads a clock. Field names of the reported types are the keys of the
+//! JSON contract, so each carries its unit.
+
+mod audit;
+mod host;
+mod observation;
+mod report;
+mod stats;
+mod tally;
+
+pub use audit::{Audit, AuditClass, Finding, SwitchAudit};
+pub use host::Host;
+pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
+pub use report::{Cost, GroupBy, Report, Row, RowIdent, Window};
+pub use stats::{Causes, CauseStats, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
+pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};

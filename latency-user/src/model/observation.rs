@@ -1,0 +1,117 @@
+//! One snapshot of a recording, before anything is grouped or summed up.
+
+use super::Tally;
+
+/// Who a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskIdent {
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Start on the boot clock: with `tid` the identity of a task.
+    pub start_time_ns: u64,
+    /// Name of the thread: its last one. Any bytes.
+    pub comm: [u8; 16],
+    /// Name of the process's leader.
+    pub leader_comm: [u8; 16],
+    /// Path of its cgroup, or `id:N` where no path could be found.
+    pub cgroup: String,
+    /// The task has ended.
+    pub has_exited: bool,
+    /// It is a thread of the recorder.
+    pub is_self: bool,
+}
+
+/// One task and its counters.
+#[derive(Clone, Debug)]
+pub struct TaskRow {
+    /// Who.
+    pub ident: TaskIdent,
+    /// What was counted.
+    pub tally: Tally,
+}
+
+/// Sums over all CPUs, whatever was selected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTotals {
+    /// Switches seen, those from and to idle included.
+    pub switches: u64,
+    /// Breaks in the chain of switches.
+    pub missed_switches: u64,
+    /// Ticks handled.
+    pub ticks: u64,
+    /// High-resolution slice timers handled.
+    pub hrticks: u64,
+    /// Growth of the kernel's own count of switches (`ctxt` of `/proc/stat`), read just outside ours.
+    pub kernel_switches: u64,
+    /// How far `kernel_switches` can be off: switches that happened while both were read.
+    pub kernel_switches_slack: u64,
+    /// Growth of the local timer interrupts, all causes.
+    pub local_timer_interrupts: Option<u64>,
+    /// Time a hypervisor kept from the CPUs.
+    pub steal_ns: u64,
+}
+
+/// What was lost, by kind; every figure counts events or tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Losses {
+    /// Breaks in the chain of switches: an unseen switch each.
+    pub missed_switches: u64,
+    /// Waits whose start or end was not seen.
+    pub unmeasured_waits: u64,
+    /// Tasks without storage.
+    pub untracked_tasks: u64,
+    /// Switches of such tasks.
+    pub untracked_switches: u64,
+    /// Ended tasks whose row is missing (ring full); their counts are in the totals.
+    pub exit_records: u64,
+    /// Histograms that found the pool empty; their samples are in the totals.
+    pub task_histograms: u64,
+    /// Samples not used since the clock ran backwards between CPUs.
+    pub clock_backwards: u64,
+    /// Cgroups shown by id since their path was lost.
+    pub cgroup_names: u64,
+    /// Runs of our programs that the kernel skipped since the same program was active.
+    pub recursion_misses: u64,
+    /// Records of a shape that this version does not know.
+    pub malformed_records: u64,
+}
+
+/// The kernel's own count of what our programs cost, over the slices in which it was switched on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostSample {
+    /// Length of the slices together.
+    pub sampled_ns: u64,
+    /// Run time of all our programs in them.
+    pub run_ns: u64,
+    /// Runs of our programs in them.
+    pub runs: u64,
+    /// Switches seen in them.
+    pub switches: u64,
+}
+
+/// A snapshot: cumulative since the recording began.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// CLOCK_MONOTONIC when everything was attached.
+    pub start_at_ns: u64,
+    /// Wall clock of the same moment, nanoseconds since 1970.
+    pub start_wall_ns: u64,
+    /// CLOCK_MONOTONIC of the snapshot.
+    pub end_at_ns: u64,
+    /// Selected tasks, those that ended included.
+    pub rows: Vec<TaskRow>,
+    /// Counts of ended tasks whose record was lost, and samples of tasks without histogram.
+    pub unsent: Tally,
+    /// Sums over all CPUs.
+    pub cpus: CpuTotals,
+    /// What was lost.
+    pub losses: Losses,
+    /// What the programs cost; none without the right to ask.
+    pub cost: Option<CostSample>,
+    /// Waits that were going on when the recording began.
+    pub n_open_at_start: u64,
+    /// Tasks of other pid namespaces, first seen at a switch.
+    pub seeded_at_switch: u64,
+}
