@@ -5,8 +5,11 @@ use crate::{
     hist::N_TASK_HISTS,
 };
 
-/// Preemptors a task names; what exceeds them is booked under "others" (tid 0).
+/// Rows for preemptors; the last one, with tid 0, takes all that found no row of their own.
 pub const N_PREEMPTORS: usize = 8;
+
+/// `Preemptor::class` of the last row, which mixes causes.
+pub const CLASS_SEVERAL: u32 = u32::MAX;
 
 /// `TaskCounters::hist` of a kind without a slot yet.
 pub const HIST_NONE: u32 = 0;
@@ -52,9 +55,9 @@ pub struct Preemptor {
     pub count: u64,
     /// Their sum.
     pub sum_ns: u64,
-    /// The preemptor's thread id; 0 with `count` > 0 means all that found no row.
+    /// The preemptor's thread id; 0 with `count` > 0 is the last row.
     pub tid: u32,
-    /// [`crate::class::WaitClass`] of these waits.
+    /// [`crate::class::WaitClass`] of these waits, or [`CLASS_SEVERAL`].
     pub class: u32,
     /// The preemptor's name when it was first seen.
     pub comm: [u8; 16],

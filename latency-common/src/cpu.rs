@@ -16,6 +16,10 @@ pub struct CpuState {
     pub evidence_tid: u32,
     /// Need-resched bits of the current task at the last `sched_waking` here.
     pub flags_at_waking: u64,
+    /// Thread id of the task that waking was for.
+    pub waking_tid: u32,
+    /// Moves of whole processes to another cgroup: user space then looks at all tasks again.
+    pub reselect_requests: u32,
     /// Address of the tick or hrtick timer that is being handled; 0 outside.
     pub timer: u64,
     /// Need-resched bits when the handling began.
@@ -30,6 +34,8 @@ pub struct CpuState {
     pub hrticks: u64,
     /// Ticks and slice timers that asked for a reschedule.
     pub resched_by_timer: u64,
+    /// Tasks first seen at a switch here, since the iterator could not see them.
+    pub seeded_at_switch: u64,
 }
 
 const _: () = assert!(size_of::<CpuState>() == 128);

@@ -31,10 +31,10 @@ pub enum TaskPhase {
     Dead = 4,
 }
 
-/// One task: who it is, what it is doing, and its counters.
+/// One task but for its counters: who it is and what it is doing.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct TaskRecord {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskHeader {
     /// [`RecordTag::Exit`] in the ring; 0 from the iterator.
     pub tag: u64,
     /// CLOCK_MONOTONIC when the record was made.
@@ -45,18 +45,28 @@ pub struct TaskRecord {
     pub cgroup_id: u64,
     /// When the present phase began: the open wait or stint.
     pub since_ns: u64,
+    /// The kernel's account of the wait before the present stint, which it books at the next switch-out.
+    pub pending_kernel_ns: u64,
     /// Thread id.
     pub tid: u32,
     /// Process id.
     pub tgid: u32,
     /// [`TaskPhase`].
     pub phase: u32,
-    /// Class of the open wait while queued.
-    pub wait_class: u32,
+    /// Class of the open wait while queued, of the wait before the present stint while running.
+    pub class: u32,
     /// Name of the thread.
     pub comm: [u8; 16],
     /// Name of the process's leader.
     pub leader_comm: [u8; 16],
+}
+
+/// One task: the header and the counters.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRecord {
+    /// Who and what.
+    pub header: TaskHeader,
     /// The counters.
     pub counters: TaskCounters,
 }

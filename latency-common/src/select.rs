@@ -40,6 +40,6 @@ impl Glob {
 pub struct Control {
     /// New processes made by this thread are followed; 0 for none.
     pub spawner_tid: u32,
-    /// Counts cgroup moves of whole processes: user space looks at all tasks again.
-    pub reselect_requests: u32,
+    /// 1 once the tasks that existed at the start have been looked at.
+    pub is_seeded: u32,
 }

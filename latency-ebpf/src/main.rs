@@ -1,1 +1,33 @@
-fn main(){}
+//! schedlat's BPF programs: how long tasks wait for a CPU, and why they lost it.
+//!
+//! Each file holds the programs of one subject, named after their tracepoint.
+//! All run with interrupts off or under scheduler locks: they only look up, add, and never wait.
+#![no_std]
+#![no_main]
+#![warn(clippy::float_arithmetic, clippy::indexing_slicing)]
+
+mod cause;
+mod cgroup;
+mod counters;
+mod globals;
+mod hist;
+mod iter;
+mod lifecycle;
+mod maps;
+mod rows;
+mod sched;
+mod select;
+mod state;
+mod task;
+mod timer;
+mod wakeup;
+
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    // The verifier refuses a program in which this loop is reachable.
+    loop {}
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -1,5 +1,105 @@
 //! Everything that can stop a measurement, one variant per thing a user can act on.
+//!
+//! The text says what could not be done and why; `help` says what to type.
+
+use std::{io, path::PathBuf};
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {}
+#[expect(missing_docs, reason = "each variant's message is its documentation")]
+pub enum Error {
+    #[error("cannot load the scheduler probes: {} missing", .0.join(", "))]
+    MissingCapabilities(Vec<&'static str>),
+    #[error("this kernel ({kernel}) has no type information at {}: {source}", path.display())]
+    NoBtf { kernel: String, path: PathBuf, source: io::Error },
+    #[error("the type information at {} is malformed: {reason}", path.display())]
+    MalformedBtf { path: PathBuf, reason: String },
+    #[error("this kernel ({kernel}) has no {what}, which schedlat needs")]
+    Unsupported { kernel: String, what: String },
+    #[error("the kernel ({kernel}) refused program {program}: {source}")]
+    Refused { kernel: String, program: String, source: io::Error },
+    #[error("the kernel ({kernel}) rejected program {program}: {source}\n{log_tail}")]
+    Rejected { kernel: String, program: String, source: io::Error, log_tail: String },
+    #[error("cannot attach program {program}: {reason}")]
+    Attach { program: String, reason: String },
+    #[error("cannot set up the kernel side: {0}")]
+    Setup(String),
+    #[error("cannot read {what}: {source}")]
+    Read { what: String, source: io::Error },
+    #[error("no process {0}")]
+    NoProcess(u32),
+    #[error("process {tgid} has a thread {tid}, but there is no process {tid}")]
+    ThreadNotProcess { tid: u32, tgid: u32 },
+    #[error("no thread {0}")]
+    NoThread(u32),
+    #[error("process and thread ids cannot be matched from inside a pid namespace")]
+    PidNamespace,
+    #[error("bad glob '{glob}': {reason}")]
+    BadGlob { glob: String, reason: String },
+    #[error("more than {0} globs")]
+    TooManyGlobs(usize),
+    #[error("no user '{0}'")]
+    NoUser(String),
+    #[error("no cgroup '{0}' in any mounted hierarchy")]
+    NoCgroup(String),
+    #[error("cgroup '{path}' lies in the hierarchy {hierarchy}, which schedlat cannot read")]
+    UnreadableHierarchy { path: String, hierarchy: String },
+    #[error("the cgroups lie in different hierarchies: {first} and {second}")]
+    MixedHierarchies { first: String, second: String },
+    #[error("cannot write {}: {source}", path.display())]
+    Output { path: PathBuf, source: io::Error },
+    #[error("cannot run '{command}': {source}")]
+    Command { command: String, source: io::Error },
+}
+
+impl Error {
+    /// Something to type or to look at.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::MissingCapabilities(_) => {
+                "run as root, or give the binary CAP_BPF, CAP_PERFMON and CAP_SYSLOG".into()
+            }
+            Self::NoBtf { .. } => {
+                "a kernel built with CONFIG_DEBUG_INFO_BTF=y is needed; see `schedlat doctor`".into()
+            }
+            Self::MalformedBtf { .. } => {
+                "the file must be the running kernel's own; see `schedlat doctor`".into()
+            }
+            Self::Unsupported { .. } | Self::Attach { .. } | Self::Setup(_) => {
+                "`schedlat doctor` lists what this kernel offers".into()
+            }
+            Self::Refused { .. } => {
+                "a security policy may forbid BPF: look at `dmesg`, and run `schedlat doctor`".into()
+            }
+            Self::Rejected { .. } => {
+                "save the full verifier log with --verifier-log FILE and attach it to a bug report".into()
+            }
+            Self::Read { .. } => "run as root; `schedlat doctor` lists what can be read".into(),
+            Self::NoProcess(_) => {
+                "--pid takes the id of a running process; for a single thread use --tid".into()
+            }
+            Self::ThreadNotProcess { tid, tgid } => {
+                format!("use --pid {tgid} for the process or --tid {tid} for the thread")
+            }
+            Self::NoThread(_) => "--tid takes the id of a running thread: `ps -eLo tid,comm`".into(),
+            Self::PidNamespace => {
+                "run in the host's pid namespace, or select by --comm, --user or --cgroup".into()
+            }
+            Self::BadGlob { .. } => {
+                "a glob is made of characters, `*`, `?` and classes such as `[a-f]` or `[!0-9]`; quote it".into()
+            }
+            Self::TooManyGlobs(_) => "join them with wildcards".into(),
+            Self::NoUser(_) => "--user takes a name of `getent passwd` or a numeric user id".into(),
+            Self::NoCgroup(_) => {
+                "give the path below the cgroup mount, as in /proc/PID/cgroup, or the directory itself".into()
+            }
+            Self::UnreadableHierarchy { .. } => {
+                "use the group's path in the cpu controller's or the v2 hierarchy".into()
+            }
+            Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
+            Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
+            Self::Command { .. } => "check the command's name and its permissions".into(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Booking a wait that ended, in both accounts.
+
+use latency_common::{
+    class::{WaitClass, WaitKind},
+    counters::{CLASS_SEVERAL, ClassCounters, LatencyCounters, N_PREEMPTORS},
+    hist::HistKind,
+};
+
+use crate::{
+    globals as g,
+    hist::add_sample,
+    state::TaskState,
+    task::Task,
+};
+
+#[inline(always)]
+fn add(counters: &mut ClassCounters, ns: u64) {
+    if counters.count == 0 || ns < counters.min_ns {
+        counters.min_ns = ns;
+    }
+    if ns > counters.max_ns {
+        counters.max_ns = ns;
+    }
+    counters.count += 1;
+    counters.sum_ns += ns;
+}
+
+/// Books a wait by the class under which it began.
+#[inline(always)]
+pub(crate) fn book_wait(state: &mut TaskState, task: &Task, ns: u64) {
+    let class = state.class;
+    if let Some(counters) = state.counters.classes.get_mut(class as usize) {
+        add(counters, ns);
+    }
+    match WaitClass::from_index(class as usize).and_then(WaitClass::kind) {
+        Some(WaitKind::Wakeup) => add_sample(state, task, HistKind::Wakeup, ns),
+        Some(WaitKind::Preemption) => {
+            add_sample(state, task, HistKind::Preemption, ns);
+            book_preemptor(state, ns);
+        }
+        Some(WaitKind::NewTask) | None => {}
+    }
+}
+
+/// Books a wait of which only the kernel knows.
+#[inline(always)]
+pub(crate) fn book_unmeasured(state: &mut TaskState) {
+    state.class = WaitClass::Unmeasured as u32;
+    if let Some(counters) = state.counters.classes.get_mut(WaitClass::Unmeasured as usize) {
+        counters.count += 1;
+    }
+}
+
+/// Books the time from waking to running.
+#[inline(always)]
+pub(crate) fn book_latency(state: &mut TaskState, task: &Task, ns: u64) {
+    let counters: &mut LatencyCounters = &mut state.counters.latency;
+    if counters.count == 0 || ns < counters.min_ns {
+        counters.min_ns = ns;
+    }
+    if ns > counters.max_ns {
+        counters.max_ns = ns;
+    }
+    counters.count += 1;
+    counters.sum_ns += ns;
+    add_sample(state, task, HistKind::Latency, ns);
+}
+
+/// Adds the kernel's account of the wait that preceded the stint which ends now.
+#[inline(always)]
+pub(crate) fn book_kernel_wait(state: &mut TaskState, task: &Task) {
+    let run_delay = task.run_delay();
+    let ns = run_delay.wrapping_sub(state.last_run_delay);
+    state.last_run_delay = run_delay;
+    if let Some(counters) = state.counters.classes.get_mut(state.class as usize) {
+        counters.kernel_ns += ns;
+    }
+}
+
+/// Remembers who takes the CPU, for when the wait ends.
+#[inline(always)]
+pub(crate) fn note_preemptor(state: &mut TaskState, next: &Task, class: WaitClass) {
+    state.preemptor_row = 0;
+    let tid = next.tid();
+    if tid == 0 || !g::is_full() {
+        return;
+    }
+    let last = N_PREEMPTORS - 1;
+    for (index, row) in state.counters.preemptors.iter_mut().enumerate() {
+        if index == last {
+            row.class = CLASS_SEVERAL;
+        } else if row.tid == 0 {
+            row.tid = tid;
+            row.class = class as u32;
+            row.comm = next.comm();
+        } else if row.tid != tid || row.class != class as u32 {
+            continue;
+        }
+        state.preemptor_row = index as u32 + 1;
+        return;
+    }
+}
+
+#[inline(always)]
+fn book_preemptor(state: &mut TaskState, ns: u64) {
+    let row = (state.preemptor_row as usize).wrapping_sub(1);
+    if let Some(preemptor) = state.counters.preemptors.get_mut(row) {
+        preemptor.count += 1;
+        preemptor.sum_ns += ns;
+    }
+}

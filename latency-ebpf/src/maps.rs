@@ -1,0 +1,127 @@
+//! All maps: what each holds, how large it is, and what happens when it is full.
+
+use core::ffi::c_void;
+
+use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE,
+    macros::map,
+    maps::{Array, HashMap, PerCpuArray, RingBuf, Stack},
+};
+use latency_common::{
+    counters::TaskCounters,
+    cpu::CpuState,
+    hist::{HistSlot, N_HISTS},
+    loss::{Loss, N_LOSS},
+    select::{Control, Glob, N_GLOBS},
+};
+
+use crate::state::TaskState;
+
+/// A BTF map definition of task storage, for which aya has no type.
+#[repr(C)]
+pub(crate) struct TaskStorage<T> {
+    r#type: *const [i32; 29],
+    key: *const i32,
+    value: *const T,
+    max_entries: *const [i32; 0],
+    map_flags: *const [i32; 1],
+}
+
+// SAFETY: the pointers only carry types for BTF and are never followed.
+unsafe impl<T> Sync for TaskStorage<T> {}
+
+impl<T> TaskStorage<T> {
+    const fn new() -> Self {
+        Self {
+            r#type: core::ptr::null(),
+            key: core::ptr::null(),
+            value: core::ptr::null(),
+            max_entries: core::ptr::null(),
+            map_flags: core::ptr::null(),
+        }
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut c_void {
+        (&raw const *self).cast_mut().cast()
+    }
+}
+
+/// The state and counters of each selected task, about 1 KiB; freed with the task.
+#[unsafe(link_section = ".maps")]
+#[unsafe(export_name = "TASKS")]
+pub(crate) static TASKS: TaskStorage<TaskState> = TaskStorage::new();
+
+/// One entry per possible CPU; user space sets the number.
+#[map]
+pub(crate) static CPUS: Array<CpuState> = Array::with_max_entries(1, 0);
+
+/// The histogram pool, 4 KiB each; user space sets the number and reads it through a memory map.
+#[map]
+pub(crate) static HISTS: Array<HistSlot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// Indexes of unused slots of `HISTS`. Empty: samples go to `SHARED_HISTS`, counted as loss.
+#[map]
+pub(crate) static FREE_HISTS: Stack<u32> = Stack::with_max_entries(1, 0);
+
+/// Histograms of the tasks that found the pool empty, by `HistKind`.
+#[map]
+pub(crate) static SHARED_HISTS: PerCpuArray<HistSlot> =
+    PerCpuArray::with_max_entries(N_HISTS as u32, 0);
+
+/// Counters of ended tasks whose record found the ring full.
+#[map]
+pub(crate) static UNSENT: PerCpuArray<TaskCounters> = PerCpuArray::with_max_entries(1, 0);
+
+/// Records of ended tasks and new cgroups; user space sets the size. Full: counted as loss.
+#[map]
+pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
+/// Losses by kind.
+#[map]
+pub(crate) static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(N_LOSS as u32, 0);
+
+/// What user space changes while programs run.
+#[map]
+static CONTROL: Array<Control> = Array::with_max_entries(1, 0);
+
+/// Selected process ids. User space sizes this and the next three before load.
+#[map]
+pub(crate) static TARGET_TGIDS: HashMap<u32, u8> = HashMap::with_max_entries(1, 0);
+
+/// Selected thread ids.
+#[map]
+pub(crate) static TARGET_TIDS: HashMap<u32, u8> = HashMap::with_max_entries(1, 0);
+
+/// Selected user ids.
+#[map]
+pub(crate) static TARGET_UIDS: HashMap<u32, u8> = HashMap::with_max_entries(1, 0);
+
+/// Selected cgroups, by id; their descendants are selected too.
+#[map]
+pub(crate) static TARGET_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1, 0);
+
+/// Compiled globs on the thread's name.
+#[map]
+pub(crate) static GLOBS: Array<Glob> = Array::with_max_entries(N_GLOBS as u32, 0);
+
+/// Counts one loss.
+#[inline(always)]
+pub(crate) fn count_loss(loss: Loss) {
+    if let Some(count) = LOSSES.get_ptr_mut(loss as u32) {
+        // SAFETY: a per-CPU value; a nested run may lose one increment, never memory safety.
+        unsafe { *count += 1 };
+    }
+}
+
+/// What user space changes at run time.
+#[inline(always)]
+pub(crate) fn control() -> Control {
+    CONTROL.get(0).copied().unwrap_or_default()
+}
+
+/// What this CPU remembers.
+#[inline(always)]
+pub(crate) fn cpu_state(cpu: u32) -> Option<&'static mut CpuState> {
+    // SAFETY: the pointer comes from the map and is valid as long as the map is.
+    CPUS.get_ptr_mut(cpu).map(|state| unsafe { &mut *state })
+}

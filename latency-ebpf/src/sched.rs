@@ -1,0 +1,220 @@
+//! The switch: the end of one task's stint, the end of another's wait, and the check that both are true.
+
+use aya_ebpf::{
+    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
+use latency_common::{
+    class::{WaitClass, still_runnable},
+    cpu::CpuState,
+    loss::Loss,
+    record::TaskPhase,
+};
+
+use crate::{
+    cause::cause,
+    counters::{book_kernel_wait, book_latency, book_unmeasured, book_wait, note_preemptor},
+    globals as g,
+    maps::{control, count_loss, cpu_state},
+    rows::send_ended,
+    state::{FRESH, HAS_SWITCH_BASE, SELECTED, TaskState, create, lookup},
+    task::Task,
+};
+
+/// A CPU goes from one task to the next. Runs under the runqueue lock, interrupts off.
+#[btf_tracepoint(function = "sched_switch")]
+pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
+    if g::is_empty_run() {
+        return 0;
+    }
+    let is_preempt = ctx.arg::<u64>(0) as u8 != 0;
+    let prev = Task::new(ctx.arg(1));
+    let next = Task::new(ctx.arg(2));
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    // SAFETY: the helper has no precondition.
+    let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
+        return 0;
+    };
+    let is_chained = cpu.current == prev.address();
+    if !is_chained && cpu.current != 0 {
+        cpu.missed_switches += 1;
+    }
+    cpu.switches += 1;
+    cpu.current = next.address();
+    if !prev.is_idle()
+        && let Some(state) = tracked(&prev, cpu, now)
+        && state.is(SELECTED)
+    {
+        switch_out(&prev, &next, state, is_preempt, is_chained, cpu, now);
+    }
+    if !next.is_idle()
+        && let Some(state) = tracked(&next, cpu, now)
+        && state.is(SELECTED)
+    {
+        switch_in(&next, state, now);
+    }
+    cpu.evidence = 0;
+    cpu.fork_tid = 0;
+    0
+}
+
+/// The state of a task; one that the iterator could not see gets it here, where that is safe.
+#[inline(always)]
+fn tracked(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+    let state = lookup(task);
+    if state.is_some() || g::SELECT_ALL.read() == 0 || control().is_seeded == 0 {
+        return state;
+    }
+    if g::SEED_AT_SWITCH.read() == 0 || task.is_dead() {
+        count_loss(Loss::UntrackedSwitches);
+        return None;
+    }
+    let state = create(task);
+    match state {
+        Some(state) => {
+            cpu.seeded_at_switch += 1;
+            state.begin(task, 0, now);
+            Some(state)
+        }
+        None => {
+            count_loss(Loss::UntrackedTasks);
+            None
+        }
+    }
+}
+
+#[inline(always)]
+fn switch_out(
+    prev: &Task,
+    next: &Task,
+    state: &mut TaskState,
+    is_preempt: bool,
+    is_chained: bool,
+    cpu: &CpuState,
+    now: u64,
+) {
+    end_stint(prev, state, is_chained, now);
+    book_kernel_wait(state, prev);
+    let task_state = prev.state();
+    let is_runnable = still_runnable(is_preempt, task_state);
+    count_switch(prev, state, is_preempt, is_runnable);
+    state.flags &= !FRESH;
+    state.off_at_ns = now;
+    if is_runnable {
+        let class = cause(prev, next, is_preempt, cpu);
+        if matches!(class, WaitClass::Yield) {
+            state.counters.yields += 1;
+        }
+        note_preemptor(state, next, class);
+        state.class = class as u32;
+        state.set_phase(TaskPhase::Queued, now);
+    } else {
+        state.set_phase(TaskPhase::Sleeping, now);
+        if prev.is_dead() {
+            send_ended(prev, state, now);
+            state.phase = TaskPhase::Dead as u32;
+            state.flags = 0;
+        }
+    }
+}
+
+/// Books the time on the CPU in both accounts, where the switch-in was seen.
+#[inline(always)]
+fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
+    let sum_exec = prev.sum_exec();
+    let kernel_ns = sum_exec.wrapping_sub(state.last_sum_exec);
+    state.last_sum_exec = sum_exec;
+    if state.is(FRESH) {
+        // It ran when it was selected: this part of the stint has no counterpart in the kernel's account.
+        let stint = if state.is_in(TaskPhase::Running) { elapsed(state.since_ns, now) } else { 0 };
+        state.counters.on_cpu_ns += stint;
+        state.counters.on_cpu_unaudited_ns += stint;
+        state.class = WaitClass::Unmeasured as u32;
+    } else if is_chained && state.is_in(TaskPhase::Running) {
+        state.counters.on_cpu_ns += elapsed(state.since_ns, now);
+        state.counters.kernel_on_cpu_ns += kernel_ns;
+    } else {
+        state.counters.unseen_switch_ins += 1;
+        book_unmeasured(state);
+    }
+}
+
+/// Counts the switch as the kernel does, which has done so already.
+#[inline(always)]
+fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
+    let (nvcsw, nivcsw) = (prev.nvcsw(), prev.nivcsw());
+    let has_base = state.is(HAS_SWITCH_BASE);
+    // A pending signal cancels a sleep: the task stays runnable, and the kernel counts a voluntary switch.
+    let is_cancelled = is_runnable && !is_preempt && has_base && nvcsw != state.last_nvcsw;
+    let is_voluntary = !is_runnable || is_cancelled;
+    state.counters.cancelled_sleeps += u64::from(is_cancelled);
+    state.counters.voluntary += u64::from(is_voluntary);
+    state.counters.involuntary += u64::from(!is_voluntary);
+    if has_base {
+        state.counters.kernel_voluntary += nvcsw.wrapping_sub(state.last_nvcsw);
+        state.counters.kernel_involuntary += nivcsw.wrapping_sub(state.last_nivcsw);
+    } else {
+        state.counters.kernel_voluntary += u64::from(is_voluntary);
+        state.counters.kernel_involuntary += u64::from(!is_voluntary);
+        state.flags |= HAS_SWITCH_BASE;
+    }
+    state.last_nvcsw = nvcsw;
+    state.last_nivcsw = nivcsw;
+}
+
+#[inline(always)]
+fn switch_in(next: &Task, state: &mut TaskState, now: u64) {
+    if state.is_in(TaskPhase::Queued) {
+        book_wait(state, next, elapsed(state.since_ns, now));
+        if g::is_full() && state.class == WaitClass::Wakeup as u32 {
+            let began = state.waking_at_ns.max(state.off_at_ns);
+            book_latency(state, next, elapsed(began, now));
+        }
+    } else if state.is(FRESH) {
+        // Selected between its wakeup and now: the wait began before the window.
+        state.class = WaitClass::OpenAtStart as u32;
+        book_wait(state, next, elapsed(state.since_ns, now));
+    } else {
+        book_unmeasured(state);
+    }
+    state.flags &= !FRESH;
+    state.set_phase(TaskPhase::Running, now);
+}
+
+/// Two CPUs' clocks may differ by nanoseconds around an update: never negative, and counted.
+#[inline(always)]
+fn elapsed(from: u64, to: u64) -> u64 {
+    if from > to {
+        count_loss(Loss::ClockBackwards);
+        return 0;
+    }
+    to - from
+}
+
+/// `schedule()` returned. Without a switch, evidence collected before it is stale (from 6.16 on).
+#[btf_tracepoint(function = "sched_exit_tp")]
+pub(crate) fn sched_exit_tp(ctx: BtfTracePointContext) -> i32 {
+    if ctx.arg::<u64>(0) as u8 != 0 || g::is_empty_run() {
+        return 0;
+    }
+    // SAFETY: the helper has no precondition.
+    if let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) {
+        cpu.evidence = 0;
+    }
+    0
+}
+
+/// A task is moved to another CPU, queued or asleep (delayed dequeue): this starts no wait.
+#[btf_tracepoint(function = "sched_migrate_task")]
+pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
+    if g::is_empty_run() {
+        return 0;
+    }
+    if let Some(state) = lookup(&Task::new(ctx.arg(0)))
+        && state.is(SELECTED)
+    {
+        state.counters.migrations += 1;
+    }
+    0
+}

@@ -1,0 +1,76 @@
+//! The tick and the slice timer: whether their handling asked for a reschedule.
+//!
+//! Both are timer callbacks, known by their addresses. What the flags gain between entry and exit is
+//! theirs, unless a wakeup inside the callback (usual on RT) asked first.
+
+use aya_ebpf::{
+    helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
+use latency_common::class::WaitClass;
+
+use crate::{
+    globals as g,
+    maps::cpu_state,
+    task::{Task, load},
+};
+
+/// A timer's callback begins.
+#[btf_tracepoint(function = "hrtimer_expire_entry")]
+pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
+    if g::is_empty_run() {
+        return 0;
+    }
+    let timer: *const u8 = ctx.arg(0);
+    let callback: u64 = load(timer, &g::HRTIMER_FUNCTION);
+    let class = if callback == g::TICK_CALLBACK.read() {
+        WaitClass::Tick
+    } else if callback == g::HRTICK_CALLBACK.read() {
+        WaitClass::Hrtick
+    } else {
+        return 0;
+    };
+    // SAFETY: the helper has no precondition.
+    let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
+        return 0;
+    };
+    match class {
+        WaitClass::Tick => cpu.ticks += 1,
+        _ => cpu.hrticks += 1,
+    }
+    cpu.timer = timer as u64;
+    cpu.timer_class = class as u32;
+    cpu.flags_at_timer = Task::current().need_resched();
+    if cpu.flags_at_timer == 0 {
+        // Nothing is asked of the current task, so older evidence is stale.
+        cpu.evidence = 0;
+    }
+    0
+}
+
+/// A timer's callback ended.
+#[btf_tracepoint(function = "hrtimer_expire_exit")]
+pub(crate) fn hrtimer_expire_exit(ctx: BtfTracePointContext) -> i32 {
+    if g::is_empty_run() {
+        return 0;
+    }
+    let timer: *const u8 = ctx.arg(0);
+    // SAFETY: the helper has no precondition.
+    let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
+        return 0;
+    };
+    if cpu.timer != timer as u64 {
+        return 0;
+    }
+    cpu.timer = 0;
+    let new = Task::current().need_resched() & !cpu.flags_at_timer;
+    if new != 0 {
+        cpu.resched_by_timer += 1;
+        // Evidence that is there now came from a wakeup inside the window, or from the request that
+        // this tick only made urgent: both asked first.
+        if cpu.evidence == 0 {
+            cpu.evidence = cpu.timer_class;
+        }
+    }
+    0
+}

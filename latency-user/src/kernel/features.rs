@@ -1,0 +1,175 @@
+//! What this kernel and this user can do, found out before anything is attached.
+//!
+//! `record` attaches by it and names what is degraded; `doctor` prints it.
+
+use aya::{
+    programs::ProgramType,
+    sys::{BpfHelper, is_helper_supported},
+};
+use latency_common::config::Detail;
+
+use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::TimerCallbacks};
+
+/// How well a feature works here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Availability {
+    /// Fully.
+    Available,
+    /// Partly: `why` says what is not seen.
+    Degraded,
+    /// Not at all.
+    Missing,
+}
+
+/// One feature of this kernel.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Feature {
+    /// What it is.
+    pub name: &'static str,
+    /// How well it works.
+    pub availability: Availability,
+    /// Without it nothing can be recorded.
+    pub is_required: bool,
+    /// How that is known, or why it does not work.
+    pub why: String,
+    /// What it would take; empty when it works.
+    pub remedy: String,
+}
+
+/// What was found out about the kernel.
+#[derive(Clone, Debug)]
+pub struct Features {
+    /// Bits that ask for a reschedule.
+    pub resched_bits: ReschedBits,
+    /// Callbacks of the scheduler's timers.
+    pub callbacks: TimerCallbacks,
+    /// Whether `bpf_probe_read_kernel` is allowed.
+    pub can_probe_read: bool,
+    /// Whether task storage can be created under scheduler locks.
+    pub can_seed_at_switch: bool,
+    /// Whether `sched_exit_tp` exists.
+    pub has_sched_exit: bool,
+    /// Whether the kernel's BPF statistics can be switched on.
+    pub has_statistics: bool,
+    /// Whether this process sees all tasks.
+    pub is_init_pid_namespace: bool,
+    list: Vec<Feature>,
+}
+
+/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`).
+const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+impl Features {
+    /// Finds out.
+    #[must_use]
+    pub fn detect(types: &KernelTypes, release: &str, rights: Rights) -> Self {
+        let callbacks = TimerCallbacks::read(tick_callback(types));
+        let mut features = Self {
+            resched_bits: ReschedBits::of(types, release),
+            callbacks,
+            can_probe_read: is_helper_supported(
+                ProgramType::RawTracePoint,
+                BpfHelper::BPF_FUNC_probe_read_kernel,
+            )
+            .unwrap_or(false),
+            // 6.4 gave task storage an allocator for any context.
+            can_seed_at_switch: types.offset_of("bpf_local_storage_map", "bpf_ma").is_some()
+                || types.offset_of("bpf_local_storage_map", "use_kmalloc_nolock").is_some(),
+            has_sched_exit: types.has_tracepoint("sched_exit_tp"),
+            has_statistics: rights.has_sys_admin(),
+            is_init_pid_namespace: std::fs::read_link("/proc/self/ns/pid")
+                .is_ok_and(|name| name.as_os_str() == INIT_PID_NAMESPACE),
+            list: Vec::new(),
+        };
+        features.list = features.describe(types, rights);
+        features
+    }
+
+    /// All features, the required ones first.
+    #[must_use]
+    pub fn list(&self) -> &[Feature] {
+        &self.list
+    }
+
+    /// In words, what a recording of this detail lacks here.
+    #[must_use]
+    pub fn degraded(&self, detail: Detail) -> Vec<String> {
+        if detail != Detail::Full {
+            return Vec::new();
+        }
+        self.list
+            .iter()
+            .filter(|feature| feature.availability != Availability::Available)
+            .map(|feature| format!("{}: {}", feature.name, feature.why))
+            .collect()
+    }
+
+    fn describe(&self, types: &KernelTypes, rights: Rights) -> Vec<Feature> {
+        let missing = rights.missing();
+        vec![
+            required("BPF programs", missing.is_empty(), "may be loaded", &format!("{} missing", missing.join(", ")), "run as root, or give the binary CAP_BPF, CAP_PERFMON and CAP_SYSLOG"),
+            required("scheduler tracepoints", has_scheduler_events(types), "sched_switch, sched_waking, sched_wakeup and task_newtask are in BTF", "the kernel's BTF lacks them", "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y"),
+            required("task storage", types.has_function("bpf_task_storage_get"), "the kernel keeps our counters with the task", "the kernel has no BPF task storage", "a kernel of 5.15 or later"),
+            required("the kernel's run delay", types.offset_of("task_struct", "sched_info.run_delay").is_some(), "waits are compared with sched_info.run_delay", "sched_info.run_delay does not exist", "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)"),
+            self.tick_feature(rights),
+            optional("cause: yield", types.offset_of("pt_regs", syscall_member()).is_some(), "by the system call's number in the saved registers", "the saved registers are not known", "x86-64 or arm64"),
+            optional("cause: throttled", types.offset_of("task_struct", "throttled").is_some() || types.offset_of("cfs_rq", "throttle_count").is_some(), "CFS bandwidth is read per task or per queue", "the kernel has no CFS bandwidth control", "a kernel with CONFIG_CFS_BANDWIDTH=y"),
+            degradable("cause: remote wakeups, renames", self.can_probe_read, "kernel memory may be read", "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and names set at run time are not seen", "boot without lockdown=confidentiality"),
+            optional("cost figures", self.has_statistics, "by the kernel's BPF statistics", "CAP_SYS_ADMIN missing", "run as root"),
+            degradable("all tasks visible", self.is_init_pid_namespace, "this is the initial pid namespace", "inside a pid namespace tasks outside it are only seen from their first switch on", "run in the host's pid namespace"),
+        ]
+    }
+
+    fn tick_feature(&self, rights: Rights) -> Feature {
+        let reason = if rights.has_syslog() {
+            "kernel addresses are hidden (kptr_restrict is 2, or no kallsyms)"
+        } else {
+            "kernel addresses are hidden: CAP_SYSLOG missing"
+        };
+        let why = format!("{reason}: the end of a slice is booked as unknown");
+        degradable("cause: tick, hrtick", self.callbacks.tick != 0, "the timers' callbacks are known by address", &why, "run as root, or add CAP_SYSLOG")
+    }
+}
+
+/// The tick's callback was renamed around 6.9; its new name existed before, with another meaning.
+fn tick_callback(types: &KernelTypes) -> &'static str {
+    if types.has_function("tick_sched_timer") { "tick_sched_timer" } else { "tick_nohz_handler" }
+}
+
+fn has_scheduler_events(types: &KernelTypes) -> bool {
+    ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "task_newtask"]
+        .iter()
+        .all(|name| types.has_tracepoint(name))
+}
+
+const fn syscall_member() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "syscallno" } else { "orig_ax" }
+}
+
+fn feature(
+    name: &'static str,
+    without: Availability,
+    has_it: bool,
+    [good, bad, remedy]: [&str; 3],
+) -> Feature {
+    Feature {
+        name,
+        availability: if has_it { Availability::Available } else { without },
+        is_required: false,
+        why: if has_it { good } else { bad }.to_owned(),
+        remedy: if has_it { String::new() } else { remedy.to_owned() },
+    }
+}
+
+fn required(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
+    Feature { is_required: true, ..feature(name, Availability::Missing, has_it, [good, bad, remedy]) }
+}
+
+fn optional(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
+    feature(name, Availability::Missing, has_it, [good, bad, remedy])
+}
+
+fn degradable(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
+    feature(name, Availability::Degraded, has_it, [good, bad, remedy])
+}

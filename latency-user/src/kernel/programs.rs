@@ -1,0 +1,101 @@
+//! The programs of the object, which of them a recording needs, and the order in which they attach.
+
+use aya::{
+    Btf, Ebpf,
+    programs::{BtfTracePoint, Iter, Program, ProgramError},
+};
+use latency_common::config::Detail;
+
+use super::features::Features;
+use crate::Error;
+
+/// What of the targets decides which programs are needed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// Names decide: renames are followed.
+    pub names: bool,
+    /// Users decide: executions are followed.
+    pub users: bool,
+    /// Cgroups decide or are shown: moves are followed.
+    pub cgroup_moves: bool,
+    /// Cgroups are shown: new ones are learned by path.
+    pub cgroup_names: bool,
+}
+
+/// The iterators; they are loaded with the others and run when asked.
+pub(super) const SELECT_TASKS: &str = "select_tasks";
+/// See `SELECT_TASKS`.
+pub(super) const WRITE_ROWS: &str = "write_rows";
+
+/// Tracepoints in the order of attachment.
+///
+/// The switch comes last, so that the first switch seen finds every other event attached.
+#[must_use]
+pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> Vec<&'static str> {
+    let is_full = detail == Detail::Full;
+    let has_tick = features.callbacks.tick != 0;
+    [
+        ("task_newtask", true),
+        ("task_rename", needs.names && features.can_probe_read),
+        ("sched_process_exec", needs.names || needs.users),
+        ("cgroup_attach_task", needs.cgroup_moves),
+        ("cgroup_mkdir", needs.cgroup_names && features.can_probe_read),
+        ("hrtimer_expire_entry", is_full && has_tick),
+        ("hrtimer_expire_exit", is_full && has_tick),
+        ("sched_exit_tp", is_full && features.has_sched_exit),
+        ("sched_migrate_task", is_full),
+        ("sched_waking", is_full),
+        ("sched_wakeup_new", true),
+        ("sched_wakeup", true),
+        ("sched_switch", true),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_needed)| is_needed.then_some(name))
+    .collect()
+}
+
+/// Loads and attaches one tracepoint program.
+pub(super) fn attach(ebpf: &mut Ebpf, btf: &Btf, kernel: &str, name: &str) -> Result<(), Error> {
+    let program: &mut BtfTracePoint = program_mut(ebpf, name)?;
+    program.load(name, btf).map_err(|error| refusal(kernel, name, error))?;
+    program
+        .attach()
+        .map(|_link| ())
+        .map_err(|error| Error::Attach { program: name.to_owned(), reason: error.to_string() })
+}
+
+/// Loads an iterator.
+pub(super) fn load_iterator(ebpf: &mut Ebpf, btf: &Btf, kernel: &str, name: &str) -> Result<(), Error> {
+    let program: &mut Iter = program_mut(ebpf, name)?;
+    program.load("task", btf).map_err(|error| refusal(kernel, name, error))
+}
+
+/// The program of this name.
+pub(super) fn program_mut<'a, P>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    let program = ebpf
+        .program_mut(name)
+        .ok_or_else(|| Error::Setup(format!("program {name} is not in the object")))?;
+    program.try_into().map_err(|error: ProgramError| Error::Setup(format!("program {name}: {error}")))
+}
+
+/// Lines of the verifier's log that are shown; its end says what it did not accept.
+const LOG_LINES: usize = 12;
+
+fn refusal(kernel: &str, program: &str, error: ProgramError) -> Error {
+    let (kernel, program) = (kernel.to_owned(), program.to_owned());
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = verifier_log.to_string();
+            if log.trim().is_empty() {
+                return Error::Refused { kernel, program, source: io_error };
+            }
+            let lines: Vec<_> = log.lines().collect();
+            let log_tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+            Error::Rejected { kernel, program, source: io_error, log_tail }
+        }
+        other => Error::Setup(format!("program {program}: {other}")),
+    }
+}
