@@ -1,1 +1,55 @@
-fn main() {}
+//! `cargo xtask TASK`: set-up, BPF build, tests and benchmarks of schedlat.
+//!
+//! Only dispatches; each task is a file.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tasks talk to the terminal"
+)]
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+mod build_ebpf;
+mod debian;
+#[path = "../../latency-user/ebpf_digest.rs"]
+mod ebpf_digest;
+mod project;
+mod rust_source;
+mod setup;
+mod shell;
+mod strip;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Makes available what rebuilding the BPF object needs
+    Setup,
+    /// Rebuilds the BPF object that is committed
+    BuildEbpf,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    match task {
+        Task::Setup => setup::setup().map(drop),
+        Task::BuildEbpf => build_ebpf::build_ebpf(),
+    }
+}
