@@ -63,21 +63,21 @@ pub struct Preemptor {
     pub comm: [u8; 16],
 }
 
-/// Everything counted for one task.
+/// Everything counted for one task; what every switch touches comes first, on neighbouring cache lines.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TaskCounters {
-    /// Waits by [`crate::class::WaitClass`].
-    pub classes: [ClassCounters; N_CLASSES],
-    /// From waking to running.
-    pub latency: LatencyCounters,
-    /// Switches that left the task blocked, our count.
+    /// Slot + 1 in the histogram pool by `HistKind`, or one of the `HIST_` values.
+    pub hist: [u32; N_TASK_HISTS],
+    /// Fills up to eight bytes.
+    pub reserved: u32,
+    /// Switches that left the task blocked, and sleeps that a signal cancelled: as the kernel counts.
     pub voluntary: u64,
-    /// Switches that left it runnable, yields included, our count.
+    /// All other switches, yields included: as the kernel counts.
     pub involuntary: u64,
     /// Of those, by `sched_yield`.
     pub yields: u64,
-    /// Sleeps that a pending signal cancelled: voluntary in the kernel's count, though still runnable.
+    /// Sleeps that a pending signal cancelled: `voluntary`, though the task stayed runnable.
     pub cancelled_sleeps: u64,
     /// Growth of the kernel's `nvcsw`.
     pub kernel_voluntary: u64,
@@ -95,10 +95,10 @@ pub struct TaskCounters {
     pub wakeups_not_asleep: u64,
     /// Stints whose switch-in was not seen.
     pub unseen_switch_ins: u64,
+    /// From waking to running.
+    pub latency: LatencyCounters,
+    /// Waits by [`crate::class::WaitClass`].
+    pub classes: [ClassCounters; N_CLASSES],
     /// Who took the CPU.
     pub preemptors: [Preemptor; N_PREEMPTORS],
-    /// Slot + 1 in the histogram pool by `HistKind`, or one of the `HIST_` values.
-    pub hist: [u32; N_TASK_HISTS],
-    /// Fills up to eight bytes.
-    pub reserved: u32,
 }

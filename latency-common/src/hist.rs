@@ -22,8 +22,25 @@ pub const fn bucket_of(ns: u64) -> Option<usize> {
     if ns < SUB_COUNT {
         return Some(ns as usize);
     }
-    let shift = 63 - ns.leading_zeros() - SUB_BITS;
-    Some((((shift as u64) << SUB_BITS) + (ns >> shift)) as usize)
+    let shift = octave_of(ns);
+    Some(((shift << SUB_BITS) + (ns >> shift)) as usize)
+}
+
+/// The power of two below `ns`, counted from that of the first logarithmic bucket.
+///
+/// BPF has no instruction that counts leading zeros; five predictable branches are twice as fast as
+/// what the compiler puts in its place.
+#[inline]
+const fn octave_of(ns: u64) -> u64 {
+    let mut octave = 0;
+    let mut step = 16;
+    while step != 0 {
+        if ns >> (octave + step) >= SUB_COUNT {
+            octave += step;
+        }
+        step >>= 1;
+    }
+    octave
 }
 
 /// The smallest duration of a bucket. `bucket` is below [`N_BUCKETS`].

@@ -17,8 +17,6 @@ pub(crate) const FRESH: u32 = 8;
 /// Everything kept for a task.
 #[repr(C)]
 pub(crate) struct TaskState {
-    /// What is reported.
-    pub(crate) counters: TaskCounters,
     /// When `phase` began.
     pub(crate) since_ns: u64,
     /// Last `sched_waking`; judged at `sched_wakeup`.
@@ -41,6 +39,8 @@ pub(crate) struct TaskState {
     pub(crate) preemptor_row: u32,
     /// The bits above.
     pub(crate) flags: u32,
+    /// What is reported.
+    pub(crate) counters: TaskCounters,
 }
 
 impl TaskState {

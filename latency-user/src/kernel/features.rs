@@ -48,8 +48,8 @@ pub struct Features {
     pub can_probe_read: bool,
     /// Whether task storage can be created under scheduler locks.
     pub can_seed_at_switch: bool,
-    /// Whether `sched_exit_tp` exists.
-    pub has_sched_exit: bool,
+    /// Whether `sched_exit_tp` is needed to tell stale evidence from fresh.
+    pub needs_sched_exit: bool,
     /// Whether the kernel's BPF statistics can be switched on.
     pub has_statistics: bool,
     /// Whether this process sees all tasks.
@@ -76,7 +76,10 @@ impl Features {
             // 6.4 gave task storage an allocator for any context.
             can_seed_at_switch: types.offset_of("bpf_local_storage_map", "bpf_ma").is_some()
                 || types.offset_of("bpf_local_storage_map", "use_kmalloc_nolock").is_some(),
-            has_sched_exit: types.has_tracepoint("sched_exit_tp"),
+            // From 7.1 on the slice timer asks on its own, and often for nothing. Before, ticks are so
+            // far apart that the next event with clear flags discards what is stale.
+            needs_sched_exit: types.has_tracepoint("sched_exit_tp")
+                && types.has_tracepoint("hrtimer_rearm"),
             has_statistics: rights.has_sys_admin(),
             is_init_pid_namespace: std::fs::read_link("/proc/self/ns/pid")
                 .is_ok_and(|name| name.as_os_str() == INIT_PID_NAMESPACE),

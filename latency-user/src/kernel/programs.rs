@@ -42,7 +42,7 @@ pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> 
         ("cgroup_mkdir", needs.cgroup_names && features.can_probe_read),
         ("hrtimer_expire_entry", is_full && has_tick),
         ("hrtimer_expire_exit", is_full && has_tick),
-        ("sched_exit_tp", is_full && features.has_sched_exit),
+        ("sched_exit_tp", is_full && features.needs_sched_exit),
         ("sched_migrate_task", is_full),
         ("sched_waking", is_full),
         ("sched_wakeup_new", true),
