@@ -128,8 +128,11 @@ pub struct Stats {
     pub on_cpu_ns: u64,
     /// All waits that ended, our account.
     pub run_delay_ns: u64,
-    /// The same in the kernel's account.
+    /// The kernel's account, which also holds what was not measured.
     pub run_delay_kernel_ns: u64,
+    /// Time spent waiting within the window or interval, whether the wait ended in it or not: the
+    /// figure that adds up over intervals.
+    pub waited_ns: u64,
     /// Waits cut by the window.
     pub censored: Censored,
     /// Wakeups that ended no sleep, and started no wait.
