@@ -36,6 +36,23 @@ pub struct Waits {
     pub new_task: WaitStats,
 }
 
+impl Waits {
+    /// Waits of all kinds.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.wakeup.count + self.preemption.count + self.new_task.count
+    }
+
+    /// The longest of all kinds.
+    #[must_use]
+    pub fn max_ns(&self) -> u64 {
+        self.wakeup
+            .max_ns
+            .max(self.preemption.max_ns)
+            .max(self.new_task.max_ns)
+    }
+}
+
 /// Waits of one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CauseStats {
