@@ -44,6 +44,7 @@ pub struct Context<'a> {
 /// The report of an observation: of a whole recording, or of one interval.
 #[must_use]
 pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
+    let steal_ns = observation.cpus.steal_ns;
     let totals = totals(observation);
     let audit = audit::of_recording(&totals, observation);
     let totals = stats::stats(totals);
@@ -57,13 +58,16 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         detail: context.detail,
         n_tasks: observation.rows.len() as u64,
         n_processes: processes.len() as u64,
-        rows: rows.into_iter().map(row).collect(),
+        rows: rows
+            .into_iter()
+            .map(|(ident, tally)| row(ident, tally, steal_ns))
+            .collect(),
         audit,
         censored: totals.censored,
         totals,
         loss: observation.losses,
         cost: cost(observation.cost, context.recorder_cpu_pct),
-        steal_ns: observation.cpus.steal_ns,
+        steal_ns,
         degraded: context.degraded.to_vec(),
     }
 }
@@ -76,10 +80,10 @@ fn totals(observation: &Observation) -> Tally {
     totals
 }
 
-fn row((ident, tally): (RowIdent, Tally)) -> Row {
+fn row(ident: RowIdent, tally: Tally, steal_ns: u64) -> Row {
     Row {
         ident,
-        audit: audit::of_tally(&tally),
+        audit: audit::of_tally(&tally, steal_ns),
         stats: stats::stats(tally),
     }
 }

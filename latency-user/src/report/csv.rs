@@ -2,25 +2,33 @@
 //!
 //! Values are the integers of the JSON document; what a row does not have is empty. Lists have no
 //! place in a row, so preemptors are in the JSON only. Rows of intervals have one more column,
-//! `interval`, empty for the whole recording.
+//! `interval`, empty for the whole recording, and no verdict of an audit: a stint that lasts over
+//! the end of an interval would look like a difference.
 
 use super::VERSION;
-use crate::model::{CauseStats, GroupBy, Report, RowIdent, Stats, WaitStats};
+use crate::model::{Audit, CauseStats, GroupBy, Report, RowIdent, Stats, WaitStats};
 
 /// A row: keys and values, in the order of the columns.
 type Cells = Vec<(String, String)>;
 
+/// What a row covers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Span {
+    Interval,
+    Recording,
+}
+
 /// The whole report with its header.
 #[must_use]
 pub fn render(report: &Report) -> String {
-    let rows = rows(report);
+    let rows = rows(report, Span::Recording);
     lines(std::iter::once(keys(&rows)).chain(rows.iter().map(values)))
 }
 
 /// The header of rows of intervals.
 #[must_use]
 pub fn interval_header() -> String {
-    let no_rows = rows(&Report::default());
+    let no_rows = rows(&Report::default(), Span::Recording);
     let mut header = keys(&no_rows);
     header.insert(0, "interval");
     lines([header])
@@ -29,17 +37,16 @@ pub fn interval_header() -> String {
 /// The rows of one interval; the first is number 1.
 #[must_use]
 pub fn interval_rows(report: &Report, index: u64) -> String {
-    rows_after(report, &index.to_string())
+    rows_after(&rows(report, Span::Interval), &index.to_string())
 }
 
 /// The rows of the whole recording, after those of its intervals.
 #[must_use]
 pub fn final_rows(report: &Report) -> String {
-    rows_after(report, "")
+    rows_after(&rows(report, Span::Recording), "")
 }
 
-fn rows_after(report: &Report, interval: &str) -> String {
-    let rows = rows(report);
+fn rows_after(rows: &[Cells], interval: &str) -> String {
     lines(rows.iter().map(|row| {
         let mut values = values(row);
         values.insert(0, interval);
@@ -48,12 +55,13 @@ fn rows_after(report: &Report, interval: &str) -> String {
 }
 
 /// The totals, then all rows.
-fn rows(report: &Report) -> Vec<Cells> {
+fn rows(report: &Report, span: Span) -> Vec<Cells> {
+    let verdict = |audit: &Audit| (span == Span::Recording).then_some(audit.ok);
     let all = RowIdent {
         n_tasks: report.n_tasks,
         ..RowIdent::default()
     };
-    let totals = cells("total", &all, &report.totals, report.audit.ok);
+    let totals = cells("total", &all, &report.totals, verdict(&report.audit));
     let scope = match report.by {
         GroupBy::Tid => "tid",
         GroupBy::Pid => "pid",
@@ -61,11 +69,11 @@ fn rows(report: &Report) -> Vec<Cells> {
         GroupBy::Cgroup => "cgroup",
     };
     let rows = report.rows.iter();
-    let rows = rows.map(|row| cells(scope, &row.ident, &row.stats, row.audit.ok));
+    let rows = rows.map(|row| cells(scope, &row.ident, &row.stats, verdict(&row.audit)));
     std::iter::once(totals).chain(rows).collect()
 }
 
-fn cells(scope: &str, ident: &RowIdent, stats: &Stats, audit_ok: bool) -> Cells {
+fn cells(scope: &str, ident: &RowIdent, stats: &Stats, audit_ok: Option<bool>) -> Cells {
     let mut cells = Cells::new();
     let mut push = |key: &str, value: String| cells.push((key.to_owned(), value));
     push("schedlat_version", VERSION.to_owned());
@@ -102,7 +110,7 @@ fn cells(scope: &str, ident: &RowIdent, stats: &Stats, audit_ok: bool) -> Cells 
         "open_at_end_max_ns",
         stats.censored.open_at_end_max_ns.to_string(),
     );
-    push("audit_ok", audit_ok.to_string());
+    push("audit_ok", optional(audit_ok));
     cells.extend(wait_cells("wakeup", &stats.waits.wakeup));
     cells.extend(wait_cells("preemption", &stats.waits.preemption));
     cells.extend(wait_cells("new_task", &stats.waits.new_task));
@@ -191,12 +199,17 @@ mod tests {
             + &interval_rows(&fixture::report(), 2)
             + &final_rows(&fixture::report());
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        assert_eq!(&reader.headers().unwrap()[0], "interval");
-        let intervals: Vec<_> = reader
+        let header = reader.headers().unwrap().clone();
+        assert_eq!(&header[0], "interval");
+        let audit = header.iter().position(|key| key == "audit_ok").unwrap();
+        let shown: Vec<_> = reader
             .records()
-            .map(|row| row.unwrap()[0].to_owned())
+            .map(|row| {
+                row.map(|row| format!("{},{}", &row[0], &row[audit]))
+                    .unwrap()
+            })
             .collect();
-        assert_eq!(intervals, ["2", "2", "2", "", "", ""]);
+        assert_eq!(shown, ["2,", "2,", "2,", ",true", ",true", ",true"]);
     }
 
     #[test]
