@@ -1,1 +1,202 @@
-//! (placeholder until the module lands)
+//! From an observation to a report: pure functions on the model, without I/O and without a clock.
+//!
+//! `summarise` makes the report; `difference` makes an observation of one interval, which is then
+//! summarised like a whole one. Sums are exact; percentiles come from histograms, see `quantile`.
+
+mod audit;
+mod difference;
+pub mod escape;
+#[cfg(test)]
+mod fixture;
+mod group;
+mod merge;
+mod quantile;
+mod stats;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use latency_common::hist::N_HISTS;
+
+pub use self::difference::difference;
+use crate::model::{
+    Cost, CostSample, GroupBy, Host, Observation, Report, Row, RowIdent, Tally, Window,
+};
+use crate::units;
+
+/// What a report says beside the observation.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// Where.
+    pub host: &'a Host,
+    /// What was asked for, in words.
+    pub target: &'a str,
+    /// What a row stands for.
+    pub by: GroupBy,
+    /// `empty`, `basic` or `full`.
+    pub detail: &'static str,
+    /// Features that were degraded or missing, in words.
+    pub degraded: &'a [String],
+    /// Share of one CPU that the recorder's own process used, in percent.
+    pub recorder_cpu_pct: f64,
+}
+
+/// The report of an observation: of a whole recording, or of one interval.
+#[must_use]
+pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
+    let steal_ns = observation.cpus.steal_ns;
+    let totals = totals(observation);
+    let audit = audit::of_recording(&totals, observation);
+    let totals = stats::stats(totals);
+    let processes: HashSet<_> = observation.rows.iter().map(|row| row.ident.tgid).collect();
+    let rows = group::groups(&observation.rows, context.by);
+    Report {
+        host: context.host.clone(),
+        window: window(observation),
+        target: escape::text(context.target),
+        by: context.by,
+        detail: context.detail,
+        n_tasks: observation.rows.len() as u64,
+        n_processes: processes.len() as u64,
+        rows: rows
+            .into_iter()
+            .map(|(ident, tally)| row(ident, tally, steal_ns))
+            .collect(),
+        audit,
+        censored: totals.censored,
+        totals,
+        loss: observation.losses,
+        cost: cost(observation.cost, context.recorder_cpu_pct),
+        steal_ns,
+        degraded: context.degraded.to_vec(),
+    }
+}
+
+/// The sum of all tasks. What no row holds is in `unsent`, so no sample is missing here.
+fn totals(observation: &Observation) -> Tally {
+    let rows = observation.rows.iter().map(|row| &row.tally);
+    let mut totals = merge::sum(rows.chain([&observation.unsent]));
+    totals.without_hist = [0; N_HISTS];
+    totals
+}
+
+fn row(ident: RowIdent, tally: Tally, steal_ns: u64) -> Row {
+    Row {
+        ident,
+        audit: audit::of_tally(&tally, steal_ns),
+        stats: stats::stats(tally),
+    }
+}
+
+fn window(observation: &Observation) -> Window {
+    let Observation {
+        start_at_ns,
+        start_wall_ns,
+        end_at_ns,
+        ..
+    } = *observation;
+    let length_ns = end_at_ns.saturating_sub(start_at_ns);
+    Window {
+        seconds: Duration::from_nanos(length_ns).as_secs_f64(),
+        start_at_ns,
+        end_at_ns,
+        start_wall_ns,
+    }
+}
+
+fn cost(sample: Option<CostSample>, recorder_cpu_pct: f64) -> Cost {
+    let per = |part: u64, whole: u64| (whole > 0).then(|| units::ratio(part, whole));
+    let sample = sample.unwrap_or_default();
+    Cost {
+        ns_per_switch: per(sample.run_ns, sample.switches),
+        cpu_pct: per(sample.run_ns, sample.sampled_ns).map(|ratio| 100.0 * ratio),
+        ns_per_run: per(sample.run_ns, sample.runs),
+        sampled_ns: sample.sampled_ns,
+        recorder_cpu_pct,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use latency_common::class::WaitClass;
+    use latency_common::hist::HistKind;
+
+    use super::fixture::{buckets_of, row, tally_of};
+    use super::*;
+    use crate::model::ClassTally;
+
+    fn report_of(observation: &Observation, by: GroupBy) -> Report {
+        let context = Context {
+            host: &Host::default(),
+            target: "all tasks",
+            by,
+            detail: "full",
+            degraded: &[],
+            recorder_cpu_pct: 0.5,
+        };
+        summarise(observation, &context)
+    }
+
+    #[test]
+    fn empty_observation_gives_an_empty_report() {
+        let report = report_of(&Observation::default(), GroupBy::Tid);
+        assert!(report.rows.is_empty() && report.audit.ok);
+        assert_eq!(report.totals, stats::stats(Tally::default()));
+    }
+
+    #[test]
+    fn samples_of_a_task_without_histogram_complete_the_totals() {
+        let mut without = tally_of(WaitClass::Wakeup, &[1000; 50]);
+        without.hists = Default::default();
+        without.without_hist[HistKind::Wakeup as usize] = 1;
+        let mut observation = Observation {
+            rows: vec![
+                row(1, 1, "a", tally_of(WaitClass::Wakeup, &[10; 50])),
+                row(2, 1, "b", without),
+            ],
+            ..Observation::default()
+        };
+        observation.unsent.hists[HistKind::Wakeup as usize] = buckets_of(&[1000; 50]);
+        let report = report_of(&observation, GroupBy::Tid);
+        let p90 = report.totals.waits.wakeup.p90_ns.unwrap();
+        assert!((985..=1000).contains(&p90), "{p90}");
+        assert_eq!(report.rows[0].ident.tid, Some(2));
+        assert_eq!(report.rows[0].stats.waits.wakeup.p90_ns, None);
+        assert_eq!(report.rows[1].stats.waits.wakeup.p90_ns, Some(10));
+    }
+
+    #[test]
+    fn tasks_without_a_row_are_in_the_totals() {
+        let mut observation = Observation {
+            rows: vec![row(1, 1, "a", tally_of(WaitClass::Tick, &[10]))],
+            ..Observation::default()
+        };
+        observation.unsent.classes[WaitClass::Tick as usize] = ClassTally {
+            count: 2,
+            sum_ns: 50,
+            min_ns: 20,
+            max_ns: 30,
+            kernel_ns: 50,
+        };
+        let report = report_of(&observation, GroupBy::Pid);
+        assert_eq!((report.totals.run_delay_ns, report.n_tasks), (60, 1));
+        assert_eq!(report.totals.causes.tick.max_ns, 30);
+    }
+
+    #[test]
+    fn cost_is_absent_without_the_right_to_ask() {
+        let absent = cost(None, 1.0);
+        assert_eq!((absent.ns_per_switch, absent.cpu_pct), (None, None));
+        let sample = CostSample {
+            sampled_ns: 1_000_000,
+            run_ns: 4_000,
+            runs: 40,
+            switches: 20,
+        };
+        let cost = cost(Some(sample), 1.0);
+        assert_eq!(
+            (cost.ns_per_switch, cost.ns_per_run),
+            (Some(200.0), Some(100.0))
+        );
+    }
+}

@@ -26,14 +26,33 @@ pub struct SwitchAudit {
     pub involuntary_ours: u64,
     /// Growth of `nivcsw`.
     pub involuntary_kernel: u64,
-    /// Switches seen on all CPUs, idle included, whatever was selected.
+    /// The same over all CPUs; only in the audit of the totals.
+    #[serde(flatten)]
+    pub all: Option<AllSwitchAudit>,
+}
+
+/// All switches of all CPUs, idle included, whatever was selected, against the kernel's counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AllSwitchAudit {
+    /// Switches seen.
     pub all_ours: u64,
-    /// Breaks in the chain of switches.
+    /// Breaks in the chain of switches: an unseen switch each.
     pub missed: u64,
     /// Growth of `ctxt` of `/proc/stat`.
     pub all_kernel: u64,
     /// Switches that happened while both were read.
     pub all_kernel_slack: u64,
+}
+
+/// Ticks of all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TickAudit {
+    /// Ticks handled.
+    pub ticks: u64,
+    /// High-resolution slice timers handled.
+    pub hrticks: u64,
+    /// Local timer interrupts of the same time, all causes.
+    pub local_timer_interrupts: Option<u64>,
 }
 
 /// Something the audit has to say.
@@ -52,7 +71,7 @@ pub struct Finding {
 pub struct Audit {
     /// By `after_wakeup`, `new_task`, each cause, `open_at_start` and `unmeasured`; only those that occur.
     pub by_cause: BTreeMap<&'static str, AuditClass>,
-    /// All measured waits, ours.
+    /// All waits that ended, ours.
     pub run_delay_ours_ns: u64,
     /// All of the kernel's run delay within the window, measured by us or not.
     pub run_delay_kernel_ns: u64,
@@ -62,12 +81,9 @@ pub struct Audit {
     pub on_cpu_ours_ns: u64,
     /// The kernel's.
     pub on_cpu_kernel_ns: u64,
-    /// Ticks handled.
-    pub ticks: u64,
-    /// High-resolution slice timers handled.
-    pub hrticks: u64,
-    /// Local timer interrupts of the same time, all causes.
-    pub local_timer_interrupts: Option<u64>,
+    /// Ticks; only in the audit of the totals.
+    #[serde(flatten)]
+    pub ticks: Option<TickAudit>,
     /// No finding is a breach.
     pub ok: bool,
     /// What was found.

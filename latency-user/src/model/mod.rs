@@ -10,9 +10,9 @@ mod report;
 mod stats;
 mod tally;
 
-pub use audit::{Audit, AuditClass, Finding, SwitchAudit};
+pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
 pub use report::{Cost, GroupBy, Report, Row, RowIdent, Window};
-pub use stats::{Causes, CauseStats, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
+pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};

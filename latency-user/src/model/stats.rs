@@ -36,6 +36,23 @@ pub struct Waits {
     pub new_task: WaitStats,
 }
 
+impl Waits {
+    /// Waits of all kinds.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.wakeup.count + self.preemption.count + self.new_task.count
+    }
+
+    /// The longest of all kinds.
+    #[must_use]
+    pub fn max_ns(&self) -> u64 {
+        self.wakeup
+            .max_ns
+            .max(self.preemption.max_ns)
+            .max(self.new_task.max_ns)
+    }
+}
+
 /// Waits of one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CauseStats {
@@ -128,8 +145,11 @@ pub struct Stats {
     pub on_cpu_ns: u64,
     /// All waits that ended, our account.
     pub run_delay_ns: u64,
-    /// The same in the kernel's account.
+    /// The kernel's account, which also holds what was not measured.
     pub run_delay_kernel_ns: u64,
+    /// Time spent waiting within the window or interval, whether the wait ended in it or not: the
+    /// figure that adds up over intervals.
+    pub waited_ns: u64,
     /// Waits cut by the window.
     pub censored: Censored,
     /// Wakeups that ended no sleep, and started no wait.

@@ -90,4 +90,38 @@ pub struct Tally {
     pub preemptors: Vec<PreemptorTally>,
     /// Waits that were going on.
     pub open: Vec<OpenWait>,
+    /// The part of the waits in `classes` and `open` that was waited before the interval began.
+    /// 0 in a cumulative tally; `analysis::difference` sets it.
+    pub waited_earlier_ns: u64,
+}
+
+impl Tally {
+    /// Both accounts of the waits of `class`.
+    #[must_use]
+    pub const fn class(&self, class: WaitClass) -> &ClassTally {
+        &self.classes[class as usize]
+    }
+
+    /// Time spent waiting within the window or interval, whether the wait ended or not.
+    ///
+    /// Of a wait that lasts through several intervals each gets its own part, so that intervals
+    /// sum to the whole and none holds more than its length times its runnable tasks.
+    #[must_use]
+    pub fn waited_ns(&self) -> u64 {
+        let ended: u64 = self.classes.iter().map(|class| class.sum_ns).sum();
+        let open: u64 = self.open.iter().map(|wait| wait.ns).sum();
+        (ended + open).saturating_sub(self.waited_earlier_ns)
+    }
+
+    /// Switches away that the kernel counts as voluntary: a sleep cancelled by a signal is one.
+    #[must_use]
+    pub const fn voluntary_as_kernel_counts(&self) -> u64 {
+        self.voluntary + self.cancelled_sleeps
+    }
+
+    /// Switches away that the kernel counts as involuntary, yields included.
+    #[must_use]
+    pub const fn involuntary_as_kernel_counts(&self) -> u64 {
+        self.involuntary.saturating_sub(self.cancelled_sleeps)
+    }
 }

@@ -1,1 +1,13 @@
-//! (placeholder until the module lands)
+//! Reports as bytes: text for people, JSON and CSV for programs. One format per file.
+//!
+//! A report goes in and text comes out; nothing is measured or estimated here. Names were made
+//! printable by `analysis::escape`; each format adds only its own quoting.
+
+pub mod csv;
+#[cfg(test)]
+mod fixture;
+pub mod json;
+pub mod text;
+
+/// The version that is named in every format.
+const VERSION: &str = env!("CARGO_PKG_VERSION");

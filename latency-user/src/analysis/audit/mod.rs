@@ -1,0 +1,370 @@
+//! Our account of a recording against the kernel's, and what is to be said about it.
+//!
+//! Both were taken at the same instants, so a difference is an error of ours unless it is a known
+//! blind spot of the kernel's account. The first is a breach, the second a note; MEASUREMENT.md
+//! explains each. `waits` holds the rules by cause, `losses` what was lost.
+
+mod losses;
+mod waits;
+
+use latency_common::class::WaitClass;
+
+use super::stats::Totals;
+use crate::model::{
+    AllSwitchAudit, Audit, AuditClass, CpuTotals, Finding, Observation, SwitchAudit, Tally,
+    TaskRow, TickAudit,
+};
+use crate::units;
+
+/// How far two accounts of the same time may be apart.
+#[derive(Clone, Copy, Debug)]
+struct Tolerance {
+    /// Of the whole, in millionths.
+    ppm: u64,
+    /// For each wait or switch.
+    each_ns: u64,
+}
+
+/// The kernel reads its clock on other lines than we do, at each switch; 0.5 % covers stints of
+/// some hundred microseconds, the rest is for short ones.
+const ON_CPU: Tolerance = Tolerance {
+    ppm: 5_000,
+    each_ns: 2_000,
+};
+
+/// Steal time comes in the steps of `/proc/stat`: a hundredth of a second.
+const STEAL_STEP_NS: u64 = 10_000_000;
+
+impl Tolerance {
+    /// Whether `more` exceeds `less` by more than is allowed for `count` of them.
+    fn exceeded(self, more: u64, less: u64, count: u64) -> bool {
+        let allowed = u128::from(less) * u128::from(self.ppm) / 1_000_000
+            + u128::from(self.each_ns) * u128::from(count);
+        u128::from(more.saturating_sub(less)) > allowed
+    }
+
+    /// Whether they differ by more than is allowed.
+    fn differ(self, ours: u64, kernel: u64, count: u64) -> bool {
+        self.exceeded(ours.max(kernel), ours.min(kernel), count)
+    }
+}
+
+/// The audit of one task or group, while a hypervisor kept `steal_ns` from all CPUs together.
+pub(super) fn of_tally(tally: &Tally, steal_ns: u64) -> Audit {
+    let mut findings = waits::findings(tally);
+    findings.extend(on_cpu_finding(tally, steal_ns));
+    findings.extend(switch_finding(tally));
+    audit(tally, None, findings)
+}
+
+/// The audit of a whole recording, whose sum is `tally`.
+pub(super) fn of_recording(tally: &Tally, observation: &Observation) -> Audit {
+    let cpus = &observation.cpus;
+    let mut findings = waits::findings(tally);
+    findings.extend(on_cpu_finding(tally, cpus.steal_ns));
+    findings.extend(task_switch_finding(&observation.rows, cpus.missed_switches));
+    findings.extend(all_switch_finding(cpus));
+    findings.extend(losses::findings(&observation.losses));
+    audit(tally, Some(cpus), findings)
+}
+
+fn audit(tally: &Tally, cpus: Option<&CpuTotals>, mut findings: Vec<Finding>) -> Audit {
+    findings.sort_by_key(|finding| !finding.is_breach);
+    let delay = Totals::of(tally);
+    let occurs = |class: &WaitClass| {
+        let account = tally.class(*class);
+        account.count > 0 || account.kernel_ns > 0
+    };
+    let account = |class: WaitClass| {
+        let account = tally.class(class);
+        let by_cause = AuditClass {
+            count: account.count,
+            ours_ns: account.sum_ns,
+            kernel_ns: account.kernel_ns,
+        };
+        (class.name(), by_cause)
+    };
+    Audit {
+        by_cause: WaitClass::ALL
+            .into_iter()
+            .filter(occurs)
+            .map(account)
+            .collect(),
+        run_delay_ours_ns: delay.run_delay_ns,
+        run_delay_kernel_ns: delay.run_delay_kernel_ns,
+        switches: SwitchAudit {
+            voluntary_ours: tally.voluntary_as_kernel_counts(),
+            voluntary_kernel: tally.kernel_voluntary,
+            involuntary_ours: tally.involuntary_as_kernel_counts(),
+            involuntary_kernel: tally.kernel_involuntary,
+            all: cpus.map(|cpus| AllSwitchAudit {
+                all_ours: cpus.switches,
+                missed: cpus.missed_switches,
+                all_kernel: cpus.kernel_switches,
+                all_kernel_slack: cpus.kernel_switches_slack,
+            }),
+        },
+        on_cpu_ours_ns: audited_on_cpu_ns(tally),
+        on_cpu_kernel_ns: tally.kernel_on_cpu_ns,
+        ticks: cpus.map(|cpus| TickAudit {
+            ticks: cpus.ticks,
+            hrticks: cpus.hrticks,
+            local_timer_interrupts: cpus.local_timer_interrupts,
+        }),
+        ok: findings.iter().all(|finding| !finding.is_breach),
+        findings,
+    }
+}
+
+const fn audited_on_cpu_ns(tally: &Tally) -> u64 {
+    tally.on_cpu_ns.saturating_sub(tally.on_cpu_unaudited_ns)
+}
+
+/// The kernel charges the switch of a preempting wakeup to the woken task, so its account may be
+/// the larger one. Ours may only by what a hypervisor kept: the kernel's task clock leaves that
+/// out, and any task may have been the one that ran.
+fn on_cpu_finding(tally: &Tally, steal_ns: u64) -> Option<Finding> {
+    let (ours, kernel) = (audited_on_cpu_ns(tally), tally.kernel_on_cpu_ns);
+    let n_switches = tally.voluntary + tally.involuntary;
+    let gap = units::duration(ours.abs_diff(kernel));
+    let share = units::percent(100.0 * units::ratio(ours.abs_diff(kernel), kernel));
+    if ON_CPU.exceeded(ours, kernel, n_switches) {
+        let text = format!("time on a CPU: ours is {gap} ({share}) more than the kernel's");
+        let stolen = if steal_ns > 0 {
+            steal_ns + STEAL_STEP_NS
+        } else {
+            0
+        };
+        if ON_CPU.exceeded(ours.saturating_sub(stolen), kernel, n_switches) {
+            return Some(breach("on_cpu_differs", text));
+        }
+        let stolen = units::duration(steal_ns);
+        let text = format!("{text}, which leaves out what a hypervisor kept ({stolen} in all)");
+        return Some(note("kernel_leaves_out_steal", text));
+    }
+    let without_slack = Tolerance {
+        each_ns: 0,
+        ..ON_CPU
+    };
+    without_slack.exceeded(kernel, ours, 0).then(|| {
+        let text = format!(
+            "time on a CPU: the kernel's is {gap} ({share}) more than ours (it charges the \
+             switch of a wakeup that preempts to the woken task)"
+        );
+        note("kernel_charges_switch_to_wakee", text)
+    })
+}
+
+fn switch_finding(tally: &Tally) -> Option<Finding> {
+    let (ours, kernel) = switch_accounts(tally);
+    (ours != kernel).then(|| {
+        let text = format!(
+            "switches: ours are {} voluntary and {} involuntary, the kernel's {} and {}",
+            units::count(ours.0),
+            units::count(ours.1),
+            units::count(kernel.0),
+            units::count(kernel.1)
+        );
+        breach("switches_differ", text)
+    })
+}
+
+/// Each task's switches must agree, not just their sum. A switch that fired no event at all is
+/// in the kernel's account only, and a break in the chain shows each of those.
+fn task_switch_finding(rows: &[TaskRow], missed_switches: u64) -> Option<Finding> {
+    let mut n_tasks = 0;
+    let (mut unseen, mut invented) = (0, 0);
+    for row in rows {
+        let (ours, kernel) = switch_accounts(&row.tally);
+        if ours != kernel {
+            n_tasks += 1;
+            unseen += kernel.0.saturating_sub(ours.0) + kernel.1.saturating_sub(ours.1);
+            invented += ours.0.saturating_sub(kernel.0) + ours.1.saturating_sub(kernel.1);
+        }
+    }
+    if n_tasks == 0 {
+        return None;
+    }
+    let (seen_by_kernel, seen_by_us) = (units::count(unseen), units::count(invented));
+    let text = format!(
+        "switches of {} tasks differ: {seen_by_kernel} are only in the kernel's count, \
+         {seen_by_us} only in ours",
+        units::count(n_tasks)
+    );
+    let is_explained = invented == 0 && unseen <= missed_switches;
+    Some(Finding {
+        code: "switches_differ",
+        is_breach: !is_explained,
+        text,
+    })
+}
+
+/// Voluntary and involuntary switches, ours and the kernel's.
+const fn switch_accounts(tally: &Tally) -> ((u64, u64), (u64, u64)) {
+    let ours = (
+        tally.voluntary_as_kernel_counts(),
+        tally.involuntary_as_kernel_counts(),
+    );
+    (ours, (tally.kernel_voluntary, tally.kernel_involuntary))
+}
+
+fn all_switch_finding(cpus: &CpuTotals) -> Option<Finding> {
+    let ours = cpus.switches + cpus.missed_switches;
+    (ours.abs_diff(cpus.kernel_switches) > cpus.kernel_switches_slack).then(|| {
+        let text = format!(
+            "switches of all CPUs: ours are {} with {} missed, the kernel's {} (± {})",
+            units::count(cpus.switches),
+            units::count(cpus.missed_switches),
+            units::count(cpus.kernel_switches),
+            units::count(cpus.kernel_switches_slack)
+        );
+        breach("context_switches_differ", text)
+    })
+}
+
+/// A finding that makes the audit fail.
+fn breach(code: &'static str, text: String) -> Finding {
+    Finding {
+        code,
+        is_breach: true,
+        text,
+    }
+}
+
+/// A finding that explains a difference.
+fn note(code: &'static str, text: String) -> Finding {
+    Finding {
+        code,
+        is_breach: false,
+        text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::{row, tally_of};
+
+    /// Codes of the findings, breaches with a `!`.
+    pub(super) fn codes(findings: &[Finding]) -> Vec<String> {
+        let mark = |finding: &Finding| if finding.is_breach { "!" } else { "" };
+        findings
+            .iter()
+            .map(|finding| format!("{}{}", finding.code, mark(finding)))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check_on_cpu(ours: u64, kernel: u64, expected: &[&str]) {
+        let tally = Tally {
+            on_cpu_ns: ours + 77,
+            on_cpu_unaudited_ns: 77,
+            kernel_on_cpu_ns: kernel,
+            voluntary: 10,
+            kernel_voluntary: 10,
+            ..Tally::default()
+        };
+        let audit = of_tally(&tally, 0);
+        assert_eq!(codes(&audit.findings), expected);
+        assert_eq!(audit.on_cpu_ours_ns, ours);
+    }
+
+    #[test]
+    fn time_on_a_cpu_may_only_be_more_in_the_kernels_account() {
+        check_on_cpu(1_000_000, 1_000_000, &[]);
+        check_on_cpu(1_025_000, 1_000_000, &[]);
+        check_on_cpu(1_025_001, 1_000_000, &["on_cpu_differs!"]);
+        check_on_cpu(1_000_000, 1_005_000, &[]);
+        check_on_cpu(1_000_000, 1_005_001, &["kernel_charges_switch_to_wakee"]);
+    }
+
+    #[test]
+    fn time_kept_by_a_hypervisor_is_in_our_account_only() {
+        let tally = Tally {
+            on_cpu_ns: 1_040_000_000,
+            kernel_on_cpu_ns: 1_000_000_000,
+            ..Tally::default()
+        };
+        let found = |steal_ns| codes(&of_tally(&tally, steal_ns).findings);
+        assert_eq!(found(0), ["on_cpu_differs!"]);
+        assert_eq!(found(20_000_000), ["on_cpu_differs!"]);
+        assert_eq!(found(30_000_000), ["kernel_leaves_out_steal"]);
+    }
+
+    fn switched(voluntary: u64, kernel_voluntary: u64) -> Tally {
+        Tally {
+            voluntary,
+            kernel_voluntary,
+            ..Tally::default()
+        }
+    }
+
+    #[track_caller]
+    fn check_recording(tallies: &[Tally], cpus: CpuTotals, expected: &[&str]) {
+        let rows = (1..)
+            .zip(tallies)
+            .map(|(tid, tally)| row(tid, 1, "a", tally.clone()));
+        let observation = Observation {
+            rows: rows.collect(),
+            cpus,
+            ..Observation::default()
+        };
+        let audit = of_recording(&Tally::default(), &observation);
+        assert_eq!(codes(&audit.findings), expected);
+        assert_eq!(audit.ok, !expected.iter().any(|code| code.ends_with('!')));
+    }
+
+    #[test]
+    fn switches_of_a_task_agree_to_the_unit() {
+        assert_eq!(codes(&of_tally(&switched(5, 5), 0).findings), [""; 0]);
+        assert_eq!(
+            codes(&of_tally(&switched(5, 6), 0).findings),
+            ["switches_differ!"]
+        );
+    }
+
+    #[test]
+    fn differences_of_two_tasks_do_not_cancel() {
+        let tallies = [switched(5, 6), switched(6, 5)];
+        check_recording(&tallies, CpuTotals::default(), &["switches_differ!"]);
+    }
+
+    #[test]
+    fn switches_without_event_explain_what_only_the_kernel_counted() {
+        let missed = |missed_switches| CpuTotals {
+            missed_switches,
+            kernel_switches: missed_switches,
+            ..CpuTotals::default()
+        };
+        check_recording(&[switched(5, 7)], missed(2), &["switches_differ"]);
+        check_recording(&[switched(5, 7)], missed(1), &["switches_differ!"]);
+        check_recording(&[switched(7, 5)], missed(2), &["switches_differ!"]);
+    }
+
+    #[test]
+    fn switches_of_all_cpus_agree_within_the_reading() {
+        let cpus = |kernel_switches| CpuTotals {
+            switches: 337,
+            missed_switches: 12,
+            kernel_switches,
+            kernel_switches_slack: 3,
+            ..CpuTotals::default()
+        };
+        check_recording(&[], cpus(349), &[]);
+        check_recording(&[], cpus(352), &[]);
+        check_recording(&[], cpus(353), &["context_switches_differ!"]);
+        check_recording(&[], cpus(345), &["context_switches_differ!"]);
+    }
+
+    #[test]
+    fn only_causes_that_occur_are_listed() {
+        let mut tally = tally_of(WaitClass::Tick, &[5]);
+        tally.classes[WaitClass::Unmeasured as usize].kernel_ns = 3;
+        let audit = of_tally(&tally, 0);
+        assert_eq!(
+            audit.by_cause.keys().copied().collect::<Vec<_>>(),
+            ["tick", "unmeasured"]
+        );
+        assert_eq!((audit.run_delay_ours_ns, audit.run_delay_kernel_ns), (5, 8));
+    }
+}

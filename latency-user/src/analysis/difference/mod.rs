@@ -1,0 +1,245 @@
+//! What happened between two snapshots of one recording: the rows of `--interval`.
+//!
+//! Counts, sums and buckets are differences of cumulative ones, so intervals sum exactly to the
+//! whole. A wait that lasts through several intervals counts as a sample where it ends; its time
+//! is split (`Tally::waited_ns`). `tally` takes one task's counters apart.
+
+mod tally;
+
+use std::collections::HashMap;
+
+use self::tally::minus;
+use super::merge;
+use crate::model::{CostSample, CpuTotals, Losses, Observation, Tally, TaskRow};
+
+/// What happened from `earlier` to `later`, two snapshots of one recording. Tasks to which nothing
+/// happened have no row.
+#[must_use]
+pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
+    let mut before: HashMap<(u32, u64), &Tally> = earlier
+        .rows
+        .iter()
+        .map(|row| (identity(row), &row.tally))
+        .collect();
+    let none = Tally::default();
+    let rows = later
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let tally = minus(&row.tally, before.remove(&identity(row)).unwrap_or(&none));
+            has_happened(&tally).then(|| TaskRow {
+                ident: row.ident.clone(),
+                tally,
+            })
+        })
+        .collect();
+    // A task whose last record was lost has moved from the rows to the unsent counts, with all it
+    // ever counted: what earlier intervals have shown of it is taken off there.
+    let shown_before = merge::sum(before.into_values().chain([&earlier.unsent]));
+    let length_before_ns = earlier.end_at_ns.saturating_sub(earlier.start_at_ns);
+    Observation {
+        start_at_ns: earlier.end_at_ns,
+        start_wall_ns: earlier.start_wall_ns + length_before_ns,
+        end_at_ns: later.end_at_ns,
+        rows,
+        unsent: minus(&later.unsent, &shown_before),
+        cpus: cpus_minus(&later.cpus, &earlier.cpus),
+        losses: losses_minus(&later.losses, &earlier.losses),
+        cost: cost_minus(later.cost, earlier.cost),
+        n_open_at_start: later
+            .n_open_at_start
+            .saturating_sub(earlier.n_open_at_start),
+        seeded_at_switch: later
+            .seeded_at_switch
+            .saturating_sub(earlier.seeded_at_switch),
+    }
+}
+
+const fn identity(row: &TaskRow) -> (u32, u64) {
+    (row.ident.tid, row.ident.start_time_ns)
+}
+
+fn has_happened(tally: &Tally) -> bool {
+    // That a histogram is missing is a state, not an event.
+    let quiet = Tally {
+        without_hist: tally.without_hist,
+        ..Tally::default()
+    };
+    *tally != quiet
+}
+
+fn cpus_minus(later: &CpuTotals, earlier: &CpuTotals) -> CpuTotals {
+    let interrupts = later
+        .local_timer_interrupts
+        .zip(earlier.local_timer_interrupts);
+    CpuTotals {
+        switches: later.switches.saturating_sub(earlier.switches),
+        missed_switches: later
+            .missed_switches
+            .saturating_sub(earlier.missed_switches),
+        ticks: later.ticks.saturating_sub(earlier.ticks),
+        hrticks: later.hrticks.saturating_sub(earlier.hrticks),
+        kernel_switches: later
+            .kernel_switches
+            .saturating_sub(earlier.kernel_switches),
+        // Either end can be off by its own slack.
+        kernel_switches_slack: later.kernel_switches_slack + earlier.kernel_switches_slack,
+        local_timer_interrupts: interrupts.map(|(later, earlier)| later.saturating_sub(earlier)),
+        steal_ns: later.steal_ns.saturating_sub(earlier.steal_ns),
+    }
+}
+
+fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
+    Losses {
+        missed_switches: later
+            .missed_switches
+            .saturating_sub(earlier.missed_switches),
+        unmeasured_waits: later
+            .unmeasured_waits
+            .saturating_sub(earlier.unmeasured_waits),
+        untracked_tasks: later
+            .untracked_tasks
+            .saturating_sub(earlier.untracked_tasks),
+        untracked_switches: later
+            .untracked_switches
+            .saturating_sub(earlier.untracked_switches),
+        exit_records: later.exit_records.saturating_sub(earlier.exit_records),
+        task_histograms: later
+            .task_histograms
+            .saturating_sub(earlier.task_histograms),
+        clock_backwards: later
+            .clock_backwards
+            .saturating_sub(earlier.clock_backwards),
+        cgroup_names: later.cgroup_names.saturating_sub(earlier.cgroup_names),
+        recursion_misses: later
+            .recursion_misses
+            .saturating_sub(earlier.recursion_misses),
+        malformed_records: later
+            .malformed_records
+            .saturating_sub(earlier.malformed_records),
+    }
+}
+
+fn cost_minus(later: Option<CostSample>, earlier: Option<CostSample>) -> Option<CostSample> {
+    let earlier = earlier.unwrap_or_default();
+    later.map(|later| CostSample {
+        sampled_ns: later.sampled_ns.saturating_sub(earlier.sampled_ns),
+        run_ns: later.run_ns.saturating_sub(earlier.run_ns),
+        runs: later.runs.saturating_sub(earlier.runs),
+        switches: later.switches.saturating_sub(earlier.switches),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use latency_common::class::WaitClass;
+
+    use super::*;
+    use crate::analysis::fixture::{Random, row, tally_of};
+    use crate::model::OpenWait;
+
+    const TICK: WaitClass = WaitClass::Tick;
+
+    fn snapshot(end_at_ns: u64, tallies: Vec<Tally>) -> Observation {
+        let rows = (1..)
+            .zip(tallies)
+            .map(|(tid, tally)| row(tid, 1, "a", tally))
+            .collect();
+        Observation {
+            end_at_ns,
+            rows,
+            ..Observation::default()
+        }
+    }
+
+    fn waiting(samples: &[u64], open_ns: u64) -> Tally {
+        let open = vec![OpenWait {
+            class: TICK,
+            ns: open_ns,
+        }];
+        Tally {
+            open,
+            ..tally_of(TICK, samples)
+        }
+    }
+
+    #[test]
+    fn intervals_sum_to_the_whole() {
+        let seed = 0x5eed_0003;
+        let mut random = Random::new(seed);
+        for _ in 0..30 {
+            let samples = random.durations(300);
+            let (first, second) = (random.below(150), 150 + random.below(150));
+            let snapshots: Vec<_> = [0, first, second, 300]
+                .map(|n| snapshot(n as u64, vec![tally_of(TICK, &samples[..n])]))
+                .into();
+            let parts: Vec<_> = snapshots
+                .windows(2)
+                .map(|pair| difference(&pair[1], &pair[0]))
+                .flat_map(|interval| interval.rows)
+                .map(|row| row.tally)
+                .collect();
+            let mut whole = merge::sum(&parts);
+            // Extremes of intervals are bounds: 1/32 below the shortest, above the longest.
+            let exact = snapshots[3].rows[0].tally.class(TICK);
+            let found = &mut whole.classes[TICK as usize];
+            assert!(found.min_ns <= exact.min_ns, "seed {seed:#x}");
+            assert!(found.max_ns >= exact.max_ns, "seed {seed:#x}");
+            assert!(
+                found.max_ns - exact.max_ns <= exact.max_ns / 32,
+                "seed {seed:#x}"
+            );
+            *found = *exact;
+            assert_eq!(whole, snapshots[3].rows[0].tally, "seed {seed:#x}");
+        }
+    }
+
+    #[test]
+    fn task_to_which_nothing_happened_has_no_row() {
+        let still = || tally_of(TICK, &[5, 6]);
+        let later = snapshot(2, vec![still(), tally_of(TICK, &[7])]);
+        let rows = difference(&later, &snapshot(1, vec![still()])).rows;
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].ident.tid, 2);
+    }
+
+    /// C007: a wait of 25 over boundaries at 10 and 20 has its time in three intervals.
+    #[test]
+    fn wait_over_a_boundary_is_split() {
+        let snapshots = [
+            snapshot(0, vec![Tally::default()]),
+            snapshot(10, vec![waiting(&[], 8)]),
+            snapshot(20, vec![waiting(&[], 18)]),
+            snapshot(30, vec![tally_of(TICK, &[25])]),
+        ];
+        let waited: Vec<_> = snapshots
+            .windows(2)
+            .map(|pair| difference(&pair[1], &pair[0]).rows[0].tally.waited_ns())
+            .collect();
+        assert_eq!(waited, [8, 10, 7]);
+    }
+
+    #[test]
+    fn task_whose_last_record_was_lost_is_not_counted_twice() {
+        let earlier = snapshot(1, vec![tally_of(TICK, &[5, 6])]);
+        let mut later = snapshot(2, vec![]);
+        later.unsent = tally_of(TICK, &[5, 6, 7]);
+        let interval = difference(&later, &earlier);
+        assert!(interval.rows.is_empty());
+        assert_eq!(interval.unsent.class(TICK).count, 1);
+        assert_eq!(interval.unsent.waited_ns(), 7);
+    }
+
+    #[test]
+    fn interval_begins_where_the_last_one_ended() {
+        let earlier = Observation {
+            start_at_ns: 100,
+            start_wall_ns: 5_000,
+            end_at_ns: 350,
+            ..snapshot(0, vec![])
+        };
+        let interval = difference(&snapshot(900, vec![]), &earlier);
+        assert_eq!((interval.start_at_ns, interval.end_at_ns), (350, 900));
+        assert_eq!(interval.start_wall_ns, 5_250);
+    }
+}

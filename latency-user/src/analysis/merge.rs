@@ -1,0 +1,246 @@
+//! Adds tallies up: tasks to groups, groups to totals.
+//!
+//! Counts, sums and buckets add; minima and maxima stay exact. Nothing is rounded, so that a sum
+//! does not depend on the order or on the grouping.
+
+use latency_common::class::WaitClass;
+use latency_common::hist::{HistKind, bucket_of};
+
+use crate::model::{Buckets, ClassTally, PreemptorTally, Tally};
+
+/// The sum of all `tallies`.
+pub(super) fn sum<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
+    let mut total = Tally::default();
+    for tally in tallies {
+        add(&mut total, tally);
+    }
+    total.preemptors = merged_preemptors(total.preemptors);
+    total
+}
+
+/// Adds everything but leaves equal preemptors side by side: merging them once at the end keeps
+/// the sum over many tasks linear.
+fn add(into: &mut Tally, from: &Tally) {
+    // Naming each field makes a new one an error here.
+    let Tally {
+        classes,
+        latency,
+        hists,
+        without_hist,
+        voluntary,
+        involuntary,
+        yields,
+        cancelled_sleeps,
+        kernel_voluntary,
+        kernel_involuntary,
+        on_cpu_ns,
+        on_cpu_unaudited_ns,
+        kernel_on_cpu_ns,
+        migrations,
+        wakeups_not_asleep,
+        unseen_switch_ins,
+        preemptors,
+        open,
+        waited_earlier_ns,
+    } = from;
+    for (into, from) in into.classes.iter_mut().zip(classes) {
+        add_class(into, from);
+    }
+    add_class(&mut into.latency, latency);
+    for (into, from) in into.hists.iter_mut().zip(hists) {
+        add_buckets(into, from);
+    }
+    add_first_wait(into, from);
+    for (into, from) in into.without_hist.iter_mut().zip(without_hist) {
+        *into += from;
+    }
+    into.voluntary += voluntary;
+    into.involuntary += involuntary;
+    into.yields += yields;
+    into.cancelled_sleeps += cancelled_sleeps;
+    into.kernel_voluntary += kernel_voluntary;
+    into.kernel_involuntary += kernel_involuntary;
+    into.on_cpu_ns += on_cpu_ns;
+    into.on_cpu_unaudited_ns += on_cpu_unaudited_ns;
+    into.kernel_on_cpu_ns += kernel_on_cpu_ns;
+    into.migrations += migrations;
+    into.wakeups_not_asleep += wakeups_not_asleep;
+    into.unseen_switch_ins += unseen_switch_ins;
+    into.preemptors.extend_from_slice(preemptors);
+    into.open.extend_from_slice(open);
+    into.waited_earlier_ns += waited_earlier_ns;
+}
+
+/// Adds the waits of one class to another.
+pub(super) fn add_class(into: &mut ClassTally, from: &ClassTally) {
+    if from.count > 0 {
+        into.min_ns = if into.count == 0 {
+            from.min_ns
+        } else {
+            into.min_ns.min(from.min_ns)
+        };
+        into.max_ns = into.max_ns.max(from.max_ns);
+    }
+    into.count += from.count;
+    into.sum_ns += from.sum_ns;
+    into.kernel_ns += from.kernel_ns;
+}
+
+fn add_buckets(into: &mut Buckets, from: &Buckets) {
+    into.overflow += from.overflow;
+    if from.counts.is_empty() {
+        return;
+    }
+    let mut merged = Vec::with_capacity(into.counts.len() + from.counts.len());
+    let (mut ours, mut theirs) = (into.counts.iter().peekable(), from.counts.iter().peekable());
+    while let (Some(&&(our_bucket, our_count)), Some(&&(their_bucket, their_count))) =
+        (ours.peek(), theirs.peek())
+    {
+        let bucket = our_bucket.min(their_bucket);
+        let mut count = 0;
+        if our_bucket == bucket {
+            count += our_count;
+            ours.next();
+        }
+        if their_bucket == bucket {
+            count += their_count;
+            theirs.next();
+        }
+        merged.push((bucket, count));
+    }
+    merged.extend(ours);
+    merged.extend(theirs);
+    into.counts = merged;
+}
+
+/// A task waits at most once before its first run and keeps no histogram of that: the sum of a
+/// single wait is its one sample.
+fn add_first_wait(into: &mut Tally, from: &Tally) {
+    let class = from.class(WaitClass::NewTask);
+    let kind = HistKind::NewTask as usize;
+    if class.count != 1 || from.hists[kind] != Buckets::default() {
+        return;
+    }
+    let bucket = bucket_of(class.sum_ns).and_then(|bucket| u16::try_from(bucket).ok());
+    let sample = match bucket {
+        Some(bucket) => Buckets {
+            counts: vec![(bucket, 1)],
+            overflow: 0,
+        },
+        None => Buckets {
+            counts: Vec::new(),
+            overflow: 1,
+        },
+    };
+    add_buckets(&mut into.hists[kind], &sample);
+}
+
+/// Equal preemptors (cause, name, thread id) as one, largest sum first.
+fn merged_preemptors(mut preemptors: Vec<PreemptorTally>) -> Vec<PreemptorTally> {
+    preemptors.sort_unstable_by_key(|row| (row.class as u8, row.tid, row.comm));
+    preemptors.dedup_by(|from, into| {
+        let is_same = (from.class, from.tid, from.comm) == (into.class, into.tid, into.comm);
+        if is_same {
+            into.count += from.count;
+            into.sum_ns += from.sum_ns;
+        }
+        is_same
+    });
+    // The sort is stable: equal sums stay in the order of cause and thread id.
+    preemptors.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
+    preemptors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture::{Random, comm, tally_of};
+    use crate::model::OpenWait;
+
+    #[test]
+    fn sum_of_parts_equals_tally_of_all_samples() {
+        let seed = 0x5eed_0001;
+        let mut random = Random::new(seed);
+        for round in 0..50 {
+            let samples = random.durations(200);
+            let (left, right) = samples.split_at(random.below(201));
+            let whole = tally_of(WaitClass::Wakeup, &samples);
+            let parts = [
+                tally_of(WaitClass::Wakeup, left),
+                tally_of(WaitClass::Wakeup, right),
+            ];
+            assert_eq!(sum(&parts), whole, "seed {seed:#x}, round {round}");
+        }
+    }
+
+    #[test]
+    fn sum_of_nothing_is_empty() {
+        assert_eq!(sum([]), Tally::default());
+        assert_eq!(sum(&[Tally::default(), Tally::default()]), Tally::default());
+    }
+
+    #[test]
+    fn tally_without_waits_does_not_lower_the_minimum() {
+        let tally = sum(&[tally_of(WaitClass::Tick, &[7, 9]), Tally::default()]);
+        assert_eq!(tally.class(WaitClass::Tick).min_ns, 7);
+    }
+
+    #[test]
+    fn first_waits_of_tasks_become_a_distribution() {
+        let first_wait = |ns| {
+            let mut tally = tally_of(WaitClass::NewTask, &[ns]);
+            tally.hists[HistKind::NewTask as usize] = Buckets::default();
+            tally
+        };
+        let total = sum(&[first_wait(5), first_wait(7), first_wait(1 << 40)]);
+        let expected = Buckets {
+            counts: vec![(5, 1), (7, 1)],
+            overflow: 1,
+        };
+        assert_eq!(total.hists[HistKind::NewTask as usize], expected);
+        assert_eq!(sum([&total]), total);
+    }
+
+    #[test]
+    fn equal_preemptors_become_one_and_the_largest_comes_first() {
+        let row = |class, name, tid, sum_ns| PreemptorTally {
+            class,
+            comm: comm(name),
+            tid,
+            count: 1,
+            sum_ns,
+        };
+        let (tick, wakeup) = (WaitClass::Tick, WaitClass::WakeupPreemption);
+        let first = Tally {
+            preemptors: vec![row(tick, "a", 1, 10), row(wakeup, "a", 1, 5)],
+            ..Tally::default()
+        };
+        let second = Tally {
+            preemptors: vec![row(wakeup, "a", 1, 20), row(tick, "b", 2, 10)],
+            ..Tally::default()
+        };
+        let merged: Vec<_> = sum(&[first, second])
+            .preemptors
+            .iter()
+            .map(|row| (row.class, row.tid, row.count, row.sum_ns))
+            .collect();
+        assert_eq!(
+            merged,
+            [(wakeup, 1, 2, 25), (tick, 1, 1, 10), (tick, 2, 1, 10)]
+        );
+    }
+
+    #[test]
+    fn open_waits_are_kept_apart() {
+        let open = |ns| Tally {
+            open: vec![OpenWait {
+                class: WaitClass::Tick,
+                ns,
+            }],
+            ..Tally::default()
+        };
+        let total = sum(&[open(3), open(4)]);
+        assert_eq!(total.open.len(), 2);
+        assert_eq!(total.waited_ns(), 7);
+    }
+}

@@ -1,0 +1,113 @@
+//! The audit in words: both accounts of every kind and cause, of the switches, of the time on a
+//! CPU, and what was found.
+
+use latency_common::class::WaitClass;
+
+use super::table;
+use super::waits::share;
+use crate::model::{Audit, Finding};
+use crate::units;
+
+/// The audit, first of all whether it holds.
+pub(super) fn render(audit: &Audit) -> String {
+    let verdict = if audit.ok {
+        "audit: ok"
+    } else {
+        "audit: FAILED"
+    };
+    let mut rows = vec![table::cells([
+        verdict,
+        "waits",
+        "ours",
+        "the kernel's",
+        "apart",
+    ])];
+    for class in WaitClass::ALL {
+        let Some(account) = audit.by_cause.get(class.name()) else {
+            continue;
+        };
+        rows.push(vec![
+            format!("  {}", label(class)),
+            units::count(account.count),
+            units::duration(account.ours_ns),
+            units::duration(account.kernel_ns),
+            share(
+                account.ours_ns.abs_diff(account.kernel_ns),
+                account.kernel_ns,
+            ),
+        ]);
+    }
+    rows.push(vec![
+        "  time on a CPU".to_owned(),
+        String::new(),
+        units::duration(audit.on_cpu_ours_ns),
+        units::duration(audit.on_cpu_kernel_ns),
+        share(
+            audit.on_cpu_ours_ns.abs_diff(audit.on_cpu_kernel_ns),
+            audit.on_cpu_kernel_ns,
+        ),
+    ]);
+    table::aligned("<>>>>", &rows) + &switches(audit) + &ticks(audit) + &findings(audit)
+}
+
+const fn label(class: WaitClass) -> &'static str {
+    match class {
+        WaitClass::Wakeup => "after a wakeup",
+        WaitClass::NewTask => "before the first run",
+        WaitClass::Tick => "after the tick",
+        WaitClass::Hrtick => "after the slice timer",
+        WaitClass::WakeupPreemption => "after losing the CPU to a wakeup",
+        WaitClass::HigherClass => "after losing it to a higher class",
+        WaitClass::Yield => "after sched_yield",
+        WaitClass::Throttled => "out of quota",
+        WaitClass::Stopper => "after losing it to the stopper",
+        WaitClass::Unknown => "of unknown cause",
+        WaitClass::OpenAtStart => "waiting from before",
+        WaitClass::Unmeasured => "start or end not seen",
+    }
+}
+
+fn switches(audit: &Audit) -> String {
+    let switches = audit.switches;
+    let pair = |ours: u64, kernel: u64| {
+        let sign = if ours == kernel {
+            "="
+        } else {
+            "against the kernel's"
+        };
+        format!("{} {sign} {}", units::count(ours), units::count(kernel))
+    };
+    let all = switches.all.map_or_else(String::new, |all| {
+        format!(
+            "; all CPUs {} + {} missed, the kernel's {} (± {})",
+            units::count(all.all_ours),
+            units::count(all.missed),
+            units::count(all.all_kernel),
+            units::count(all.all_kernel_slack)
+        )
+    });
+    format!(
+        "  switches: voluntary {}, involuntary {}{all}\n",
+        pair(switches.voluntary_ours, switches.voluntary_kernel),
+        pair(switches.involuntary_ours, switches.involuntary_kernel)
+    )
+}
+
+fn ticks(audit: &Audit) -> String {
+    let Some(ticks) = audit.ticks else {
+        return String::new();
+    };
+    let interrupts = ticks.local_timer_interrupts.map_or_else(String::new, |n| {
+        format!(", local timer interrupts of all causes {}", units::count(n))
+    });
+    let (n_ticks, n_hrticks) = (units::count(ticks.ticks), units::count(ticks.hrticks));
+    format!("  ticks {n_ticks}, slice timers {n_hrticks}{interrupts}\n")
+}
+
+fn findings(audit: &Audit) -> String {
+    let line = |finding: &Finding| {
+        let mark = if finding.is_breach { "breach" } else { "note" };
+        format!("  {mark}: {}\n", finding.text)
+    };
+    audit.findings.iter().map(line).collect()
+}

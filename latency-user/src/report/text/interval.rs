@@ -1,0 +1,87 @@
+//! One line for each interval, under a header that comes back before it scrolls away.
+
+use std::time::Duration;
+
+use crate::model::{Report, Window};
+use crate::units;
+
+/// Lines between two headers: fewer than a small terminal has.
+const HEADER_EVERY: u64 = 20;
+
+/// The line of one interval; the first is number 1. Every twentieth has the header above it.
+#[must_use]
+pub fn interval_line(report: &Report, index: u64) -> String {
+    let totals = &report.totals;
+    let switches = totals.switches;
+    let percentile = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), units::duration);
+    let line = columns([
+        &utc(&report.window),
+        &units::count(totals.waits.count()),
+        &percentile(totals.waits.wakeup.p50_ns),
+        &percentile(totals.waits.wakeup.p99_ns),
+        &percentile(totals.waits.preemption.p99_ns),
+        &units::duration(totals.waits.max_ns()),
+        &units::duration(totals.waited_ns),
+        &units::count(switches.voluntary + switches.involuntary),
+    ]);
+    if index % HEADER_EVERY == 1 {
+        header() + &line
+    } else {
+        line
+    }
+}
+
+fn header() -> String {
+    columns([
+        "UTC",
+        "waits",
+        "wakeup p50",
+        "wakeup p99",
+        "lost p99",
+        "longest",
+        "waited",
+        "switches",
+    ])
+}
+
+fn columns(cells: [&str; 8]) -> String {
+    let [time, rest @ ..] = cells;
+    let rest: String = rest.map(|cell| format!("{cell:>12}")).concat();
+    format!("{time:<8}{rest}\n")
+}
+
+/// The time of day at the end of the interval.
+fn utc(window: &Window) -> String {
+    let length_ns = window.end_at_ns.saturating_sub(window.start_at_ns);
+    let end = Duration::from_nanos(window.start_wall_ns) + Duration::from_nanos(length_ns);
+    let second = end.as_secs() % 86_400;
+    format!(
+        "{:02}:{:02}:{:02}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn interval_is_a_line_under_a_header() {
+        insta::assert_snapshot!(interval_line(&fixture::report(), 1), @"
+        UTC            waits  wakeup p50  wakeup p99    lost p99     longest      waited    switches
+        14:13:30         112     4.10 µs      312 µs           –     12.0 ms      1.25 s         112
+        ");
+    }
+
+    #[test]
+    fn header_comes_back_every_twenty_lines() {
+        let report = fixture::report();
+        let with_header: Vec<_> = (1..=41)
+            .filter(|index| interval_line(&report, *index).lines().count() == 2)
+            .collect();
+        assert_eq!(with_header, [1, 21, 41]);
+    }
+}

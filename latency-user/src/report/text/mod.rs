@@ -1,0 +1,248 @@
+//! The summary for people: where, what was seen, the waits, who waited, the audit, losses, cost.
+//!
+//! Each table line has its JSON twin. A column keeps its unit per value, three significant digits.
+//! Nothing here depends on a terminal: no colour, no width.
+
+mod audit;
+mod interval;
+mod table;
+mod tasks;
+mod waits;
+
+pub use self::interval::interval_line;
+use super::VERSION;
+use crate::model::{Cost, Losses, Report};
+use crate::units;
+
+/// The whole report, with at most `top` rows of tasks or groups.
+#[must_use]
+pub fn render(report: &Report, top: usize) -> String {
+    let mut sections = vec![header(report)];
+    if has_samples(report) {
+        sections.push(waits::render(&report.totals));
+        sections.extend(tasks::render(report, top));
+    } else {
+        sections.push(no_samples(report));
+    }
+    sections.push(audit::render(&report.audit) + &closing(report));
+    sections.join("\n")
+}
+
+/// Where it was recorded, and what.
+fn header(report: &Report) -> String {
+    let host = &report.host;
+    let hz = host
+        .hz
+        .map_or_else(|| "HZ unknown".to_owned(), |hz| format!("HZ {hz}"));
+    let machine = match host.hypervisor.as_str() {
+        "none" => "bare metal".to_owned(),
+        "unknown" => "hypervisor unknown".to_owned(),
+        hypervisor => format!("{hypervisor} guest"),
+    };
+    let facts = [
+        format!("schedlat {VERSION}"),
+        format!("Linux {} {}", host.kernel, host.arch),
+        plural(host.n_cpus.into(), "CPU", "CPUs"),
+        hz,
+        format!("preempt {}", host.preemption),
+        machine,
+    ];
+    format!(
+        "{}\n{}: {} of {} observed for {:.2} s\n",
+        facts.join(" · "),
+        report.target,
+        plural(report.n_tasks, "thread", "threads"),
+        plural(report.n_processes, "process", "processes"),
+        report.window.seconds
+    )
+}
+
+fn has_samples(report: &Report) -> bool {
+    report.totals.waits.count() > 0 || report.totals.waited_ns > 0
+}
+
+fn no_samples(report: &Report) -> String {
+    let why = if report.n_tasks == 0 {
+        "no task matched"
+    } else {
+        "no task waited for a CPU"
+    };
+    format!("no samples: {why}\n")
+}
+
+/// Losses, cost, and what was degraded.
+fn closing(report: &Report) -> String {
+    let steal = match report.steal_ns {
+        0 => String::new(),
+        ns => format!(
+            "steal: {} kept from the CPUs by the hypervisor\n",
+            units::duration(ns)
+        ),
+    };
+    let degraded = report
+        .degraded
+        .iter()
+        .map(|feature| format!("degraded: {feature}\n"));
+    [losses(&report.loss), cost(&report.cost), steal]
+        .into_iter()
+        .chain(degraded)
+        .collect()
+}
+
+fn losses(losses: &Losses) -> String {
+    let Losses {
+        missed_switches,
+        unmeasured_waits,
+        untracked_tasks,
+        untracked_switches,
+        exit_records,
+        task_histograms,
+        clock_backwards,
+        cgroup_names,
+        recursion_misses,
+        malformed_records,
+    } = *losses;
+    let kinds = [
+        (missed_switches, "missed switches"),
+        (unmeasured_waits, "unmeasured waits"),
+        (untracked_tasks, "untracked tasks"),
+        (untracked_switches, "untracked switches"),
+        (exit_records, "exit records"),
+        (task_histograms, "task histograms"),
+        (cgroup_names, "cgroup names"),
+        (recursion_misses, "recursion misses"),
+        (malformed_records, "malformed records"),
+    ];
+    let occurred = kinds.into_iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<_> = occurred
+        .map(|(n, kind)| format!("{} {kind}", units::count(n)))
+        .collect();
+    let lost = if parts.is_empty() {
+        "0".to_owned()
+    } else {
+        parts.join(", ")
+    };
+    format!("lost {lost}, discarded {}\n", units::count(clock_backwards))
+}
+
+fn cost(cost: &Cost) -> String {
+    let recorder = units::percent(cost.recorder_cpu_pct);
+    let programs = match (cost.ns_per_switch, cost.cpu_pct) {
+        (Some(ns), Some(pct)) => format!(
+            "{ns:.0} ns per switch, {} of one CPU (counted by the kernel over {}, which adds to it)",
+            units::percent(pct),
+            units::duration(cost.sampled_ns)
+        ),
+        _ => "per switch unknown (asking takes CAP_SYS_ADMIN)".to_owned(),
+    };
+    format!("cost: {programs}; the recorder's process {recorder}\n")
+}
+
+fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", units::count(n), if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[track_caller]
+    fn text_of(report: &Report, top: usize) -> String {
+        let text = render(report, top);
+        // C035: no escape, no line that ends in spaces.
+        assert!(!text.contains('\x1b') && !text.contains(" \n"), "{text}");
+        text.replace(VERSION, "VERSION")
+    }
+
+    #[test]
+    fn report_reads_as_the_manual_shows() {
+        insta::assert_snapshot!(text_of(&fixture::report(), 10), @r"
+        schedlat VERSION · Linux 6.18.44 x86_64 · 2 CPUs · HZ 250 · preempt none (dynamic) · KVM guest
+        --comm 'postgres*': 2 threads of 1 process observed for 10.00 s
+
+        waits for a CPU            count      p50      p90     p99    p99.9        max      sum   share
+        after a wakeup               100  4.10 µs  18.0 µs  312 µs  2.90 ms    2.90 ms  5.00 ms  0.40 %
+        after losing the CPU          12        –        –       –        –    12.0 ms  40.0 ms   3.2 %
+          to the tick (slice end)     10                                       12.0 ms  39.9 ms   3.2 %  mostly pg_dump
+          to a wakeup                  2                                       98.0 µs   100 µs  0.01 %  mostly (others)
+        still waiting                  1                                     >= 1.20 s   1.20 s    96 %  not ended
+        from waking to running       100  4.10 µs  18.0 µs  312 µs  2.90 ms    2.90 ms  5.00 ms
+
+         tid  thread      process   waits  wakeup p50  wakeup p99  lost p99  longest   waited  share  on CPU
+        4121  postgres    postgres    112     4.10 µs      312 µs         –  12.0 ms  45.0 ms  3.6 %  9.00 s
+        4122  pg\x1b[31m  postgres      0           –           –         –        –   1.20 s   96 %    0 ns  >= 1.20 s, still waiting; ended
+
+        audit: ok                           waits     ours  the kernel's   apart
+          after a wakeup                      100  5.00 ms       2.00 ms   150 %
+          after the tick                       10  39.9 ms       39.9 ms  0.00 %
+          after losing the CPU to a wakeup      2   100 µs       99.9 µs  0.10 %
+          time on a CPU                             9.00 s        9.00 s  0.01 %
+          switches: voluntary 100 = 100, involuntary 12 = 12; all CPUs 349 + 12 missed, the kernel's 361 (± 2)
+          ticks 5,000, slice timers 0, local timer interrupts of all causes 5,020
+          note: the kernel's own account misses 3.00 ms of wakeup waits here
+        lost 12 missed switches, discarded 0
+        cost: 131 ns per switch, 0.42 % of one CPU (counted by the kernel over 500 ms, which adds to it); the recorder's process 0.30 %
+        degraded: hrtick: this kernel has none
+        ");
+    }
+
+    /// C076: as many rows as asked for, as many as there are, or no table.
+    #[test]
+    fn top_limits_the_rows_and_nothing_else() {
+        let report = fixture::report();
+        assert_eq!(text_of(&report, usize::MAX), text_of(&report, 2));
+        let one = text_of(&report, 1);
+        assert!(one.contains("postgres") && !one.contains("4122"));
+        assert!(one.contains("and 1 more (--top 2)\n"));
+        let none = text_of(&report, 0);
+        assert!(!none.contains("wakeup p50") && !none.contains("more"));
+        assert!(none.contains("after losing the CPU"));
+    }
+
+    #[test]
+    fn no_samples_are_said_to_be_none() {
+        let nobody = Report {
+            n_tasks: 0,
+            ..Report::default()
+        };
+        assert!(text_of(&nobody, 10).contains("\nno samples: no task matched\n"));
+        let idle = Report {
+            n_tasks: 3,
+            ..Report::default()
+        };
+        assert!(text_of(&idle, 10).contains("\nno samples: no task waited for a CPU\n"));
+    }
+
+    #[test]
+    fn failed_audit_and_its_breach_are_said() {
+        let mut report = fixture::report();
+        report.audit.ok = false;
+        report.audit.findings[0].is_breach = true;
+        let text = text_of(&report, 10);
+        assert!(text.contains("\naudit: FAILED"));
+        assert!(text.contains("\n  breach: the kernel's own account"));
+    }
+
+    #[test]
+    fn nothing_lost_is_said_too() {
+        assert_eq!(losses(&Losses::default()), "lost 0, discarded 0\n");
+        let loss = Losses {
+            exit_records: 1_500,
+            clock_backwards: 2,
+            ..Losses::default()
+        };
+        assert_eq!(losses(&loss), "lost 1,500 exit records, discarded 2\n");
+    }
+
+    #[test]
+    fn cost_that_may_not_be_asked_is_said_to_be_unknown() {
+        let text = cost(&Cost {
+            recorder_cpu_pct: 1.5,
+            ..Cost::default()
+        });
+        let expected = "cost: per switch unknown (asking takes CAP_SYS_ADMIN); \
+                        the recorder's process 1.5 %\n";
+        assert_eq!(text, expected);
+    }
+}
