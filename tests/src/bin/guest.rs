@@ -1,0 +1,3 @@
+//! `/init` of the test VM.
+
+fn main() {}
