@@ -5,5 +5,11 @@
 //! (`truth`), and the judgements that live tests and the VM share (`check`, `guest`).
 //! Nothing here measures; everything it sets is undone when its value is dropped.
 
+pub mod bpf_object;
+pub mod cgroup;
+pub mod check;
+pub mod load;
+pub mod report;
+pub mod schedlat;
 pub mod truth;
 pub mod workload;

@@ -102,11 +102,9 @@ pub fn all_switches() -> Result<u64> {
 }
 
 /// CPUs online.
-pub fn n_cpus() -> Result<usize> {
-    Ok(KernelStats::current()
-        .context("cannot read /proc/stat")?
-        .cpu_time
-        .len())
+pub fn n_cpus() -> Result<u64> {
+    let stats = KernelStats::current().context("cannot read /proc/stat")?;
+    Ok(u64::try_from(stats.cpu_time.len())?)
 }
 
 /// `CLOCK_MONOTONIC`, the clock of every figure in a report.

@@ -19,6 +19,8 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
+pub use process::set_affinity;
+pub(crate) use process::{kill, kill_group, pid_of};
 pub use stage::Stage;
 
 /// A workload with a known answer.

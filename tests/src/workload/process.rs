@@ -34,7 +34,7 @@ pub(crate) fn pin(cpu: usize) -> Result<()> {
 }
 
 /// Allows a thread (the caller when `None`) only these CPUs.
-pub(crate) fn set_affinity(tid: Option<u32>, cpus: &[usize]) -> Result<()> {
+pub fn set_affinity(tid: Option<u32>, cpus: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
         set.set(cpu);
@@ -106,6 +106,12 @@ pub(crate) fn wait_for(child: u32) -> Result<bool> {
 pub(crate) fn kill(child: u32) -> Result<()> {
     rustix::process::kill_process(pid_of(child)?, Signal::KILL)
         .with_context(|| format!("cannot kill {child}"))
+}
+
+/// Kills a process group outright.
+pub(crate) fn kill_group(leader: u32) -> Result<()> {
+    rustix::process::kill_process_group(pid_of(leader)?, Signal::KILL)
+        .with_context(|| format!("cannot kill the group of {leader}"))
 }
 
 /// A process or thread id in rustix's form.
