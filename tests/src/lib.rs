@@ -9,6 +9,7 @@ pub mod bpf_object;
 pub mod cgroup;
 pub mod check;
 pub mod load;
+pub mod observe;
 pub mod report;
 pub mod schedlat;
 pub mod truth;
