@@ -67,6 +67,11 @@ impl Cgroup {
         &self.directory
     }
 
+    /// Moves a process into it, with all its threads.
+    pub fn adopt(&self, pid: u32) -> Result<()> {
+        self.write("cgroup.procs", &pid.to_string())
+    }
+
     /// Limits it to `quota` of every `period`.
     pub fn limit(&self, quota: Duration, period: Duration) -> Result<()> {
         let (quota, period) = (quota.as_micros(), period.as_micros());

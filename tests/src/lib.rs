@@ -8,6 +8,7 @@
 pub mod bpf_object;
 pub mod cgroup;
 pub mod check;
+pub mod guest;
 pub mod load;
 pub mod observe;
 pub mod report;

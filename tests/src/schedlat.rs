@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use crate::{load::die_with_this_thread, report::Report, workload::pid_of};
 
-/// How long attaching may take.
-const ATTACH_LIMIT: Duration = Duration::from_secs(20);
+/// How long attaching may take; an emulated machine is slow.
+const ATTACH_LIMIT: Duration = Duration::from_mins(1);
 /// How long a recording may take to end once it has been asked to.
 const END_LIMIT: Duration = Duration::from_mins(1);
 
