@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 
-/// A document of `schedlat record --format json`, or one interval of it.
+/// The document of `schedlat record --format json`.
 #[derive(Debug, Deserialize)]
 pub struct Report {
-    /// `schedlat.record`, or `schedlat.record.interval`.
+    /// `schedlat.record`.
     pub schema: String,
     /// When.
     pub window: Window,
@@ -32,6 +33,25 @@ pub struct Report {
     pub loss: BTreeMap<String, u64>,
     /// What it cost.
     pub cost: Cost,
+}
+
+/// A line of `--interval`: what happened in it. Accounts are compared over the whole only.
+#[derive(Debug, Deserialize)]
+pub struct Interval {
+    /// When.
+    pub window: Window,
+    /// All selected tasks together.
+    pub totals: Stats,
+}
+
+impl Interval {
+    /// The intervals among the documents of a recording.
+    pub fn among(documents: &[Value]) -> Result<Vec<Self>> {
+        let lines = documents
+            .iter()
+            .filter(|line| line["schema"] == "schedlat.record.interval");
+        lines.map(|line| Ok(Self::deserialize(line)?)).collect()
+    }
 }
 
 /// The time observed.
@@ -169,6 +189,8 @@ pub struct Stats {
     pub run_delay_ns: u64,
     /// The same, the kernel's account.
     pub run_delay_kernel_ns: u64,
+    /// Time spent waiting within the window, whether the wait ended in it or not.
+    pub waited_ns: u64,
     /// Waits cut by the window.
     pub censored: Censored,
     /// Wakeups that ended no sleep.
@@ -186,12 +208,6 @@ impl Stats {
     #[must_use]
     pub fn n_lost_cpu(&self) -> u64 {
         self.causes.values().map(|cause| cause.count).sum()
-    }
-
-    /// Time that was waited, the parts of waits cut by the window included.
-    #[must_use]
-    pub fn waited_ns(&self) -> u64 {
-        self.waits.sum_ns() + self.censored.open_at_start_ns + self.censored.open_at_end_ns
     }
 }
 
@@ -317,8 +333,8 @@ impl Report {
         let report: Self = serde_json::from_str(json)
             .with_context(|| format!("the report breaks the contract:\n{}", excerpt(json)))?;
         ensure!(
-            report.schema.starts_with("schedlat.record"),
-            "the schema is '{}', not schedlat.record",
+            report.schema == "schedlat.record",
+            "the schema is '{}'",
             report.schema
         );
         Ok(report)

@@ -73,7 +73,7 @@ fn check_halves(pair: &Pair) -> Result<()> {
             "one of the two got {own:.3} of their CPU time"
         );
         // It always wants the CPU: what it does not run, it waits.
-        let spent = row.stats.on_cpu_ns + row.stats.waited_ns();
+        let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
         check::near(
             "running and waiting",
             spent,

@@ -55,9 +55,9 @@ fn c044_groups_of_a_hybrid_host_are_rows_of_their_own() -> Result<()> {
         let row = row_of(&report, group)?;
         assert_eq!(row.n_tasks, 1);
         // Each is one burner: it runs or waits, and its rival has the other half.
-        let spent = row.stats.on_cpu_ns + row.stats.waited_ns();
+        let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
         check::near("running and waiting", spent, report.window_ns(), 0.01, 0)?;
-        check::share("waiting", row.stats.waited_ns(), report.window_ns(), 0.4)?;
+        check::share("waiting", row.stats.waited_ns, report.window_ns(), 0.4)?;
     }
     drop(loads);
     Ok(())
@@ -101,7 +101,7 @@ fn a_task_that_joins_the_group_is_observed_from_then_on() -> Result<()> {
     // The whole process moved with one event.
     assert_eq!(report.tasks.len(), 4, "all threads of the process");
     for row in &report.tasks {
-        let spent = row.stats.on_cpu_ns + row.stats.waited_ns();
+        let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
         assert!(
             spent < 1_300_000_000,
             "{:?} was observed for {spent} ns",

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use latency_tests::{
     check,
     load::Load,
-    report::{Report, Stats},
+    report::{Interval, Report, Stats},
     schedlat::Schedlat,
 };
 use serde_json::Value;
@@ -46,7 +46,11 @@ fn c035_a_hostile_name_breaks_no_format() -> Result<()> {
         );
     }
     let csv = brief("csv")?.output();
-    assert_eq!(csv.lines().count(), 2, "a header and one row: {csv:?}");
+    assert_eq!(
+        csv.lines().count(),
+        3,
+        "a header, the totals and one row: {csv:?}"
+    );
     Ok(())
 }
 
@@ -90,20 +94,11 @@ fn c026_intervals_sum_to_the_final_report_and_do_not_drift() -> Result<()> {
     let recording = Schedlat::record().args("--interval 500ms").start()?;
     thread::sleep(Duration::from_millis(5_250));
     let documents = recording.interrupt()?.success()?.documents()?;
-    let of_schema = |wanted: &str| -> Result<Vec<Report>> {
-        let chosen = documents
-            .iter()
-            .filter(|document| document["schema"] == wanted);
-        chosen
-            .map(|document| Report::parse(&document.to_string()))
-            .collect()
-    };
-    let intervals = of_schema("schedlat.record.interval")?;
-    let last = of_schema("schedlat.record")?
-        .pop()
-        .context("no final document")?;
+    let intervals = Interval::among(&documents)?;
+    let last = Report::parse(&documents.last().context("no final document")?.to_string())?;
     check::sound(&last)?;
-    let figures: [(&str, Figure); 5] = [
+    let figures: [(&str, Figure); 6] = [
+        ("ns waited", |stats| stats.waited_ns),
         ("wakeup waits", |stats| stats.waits.wakeup.count),
         ("ns waited after wakeups", |stats| stats.waits.wakeup.sum_ns),
         ("preemption waits", |stats| stats.waits.preemption.count),

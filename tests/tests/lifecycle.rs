@@ -159,7 +159,7 @@ fn c037_exec_and_rename_show_the_last_name_in_one_row() -> Result<()> {
     );
     let after = report.named("after");
     assert_eq!(after.len(), 1, "{:?}", names(&report));
-    let ran = after[0].stats.on_cpu_ns + after[0].stats.waited_ns();
+    let ran = after[0].stats.on_cpu_ns + after[0].stats.waited_ns;
     // One second under two names, and what the shell did before.
     assert!(
         (950_000_000..1_500_000_000).contains(&ran),
@@ -178,7 +178,7 @@ fn a_chain_of_execs_is_one_task() -> Result<()> {
     check::sound(&report)?;
     assert_eq!(report.tasks.len(), 1, "{:?}", names(&report));
     assert_eq!(names(&report), ["chain-0"]);
-    let ran = report.totals.on_cpu_ns + report.totals.waited_ns();
+    let ran = report.totals.on_cpu_ns + report.totals.waited_ns;
     assert!(ran >= 790_000_000, "four links of 0.2 s, {ran} ns");
     Ok(())
 }

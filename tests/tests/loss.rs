@@ -83,7 +83,14 @@ fn c022_a_tiny_ring_counts_the_tasks_it_could_not_report() -> Result<()> {
     load.truth()?;
     recording.signal(Signal::CONT)?;
     thread::sleep(Duration::from_millis(500));
-    let report = recording.stop()?;
+    let outcome = recording.interrupt()?;
+    assert_eq!(
+        outcome.code(),
+        3,
+        "a row that is missing is a breach: {}",
+        outcome.messages
+    );
+    let report = outcome.report()?;
     // The load itself has ended too.
     let ended = FORKS + 1;
     assert_eq!(

@@ -260,7 +260,7 @@ fn two_recorders_at_once_agree() -> Result<()> {
     for report in &reports {
         check::sound(report)?;
         let stats = &report.task(load.pid())?.stats;
-        shares.push(check::ratio(stats.waited_ns(), report.window_ns()));
+        shares.push(check::ratio(stats.waited_ns, report.window_ns()));
     }
     assert!((shares[0] - shares[1]).abs() < 0.01, "{shares:?}");
     Ok(())

@@ -80,7 +80,7 @@ fn check_partner(row: &Row, truth: &Counters) -> Result<()> {
     )?;
     check_wakeups_end_sleeps(row);
     // The kernel's account misses the waits of wakeups that preempt at once.
-    let waited = stats.waited_ns() + stats.waited_ns() / 50;
+    let waited = stats.waited_ns + stats.waited_ns / 50;
     assert!(
         waited >= truth.run_delay_ns,
         "ours {waited}, the kernel's {}",
@@ -122,7 +122,7 @@ fn c016_stopped_time_is_no_wait() -> Result<()> {
     let row = report.task(load.pid())?;
     check::waits_agree(row, &truth)?;
     // Two of the three seconds it ran or waited; nothing else is accounted for.
-    let spent = row.stats.on_cpu_ns + row.stats.waited_ns();
+    let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
     let stopped = report.window_ns() - spent;
     check::near(
         "neither running nor waiting",
@@ -154,12 +154,12 @@ fn c004_waking_a_running_task_starts_no_wait() -> Result<()> {
             3,
         )?;
         check_wakeups_end_sleeps(row);
-        let waited = row.stats.waited_ns() + row.stats.waited_ns() / 50 + 5_000_000;
+        let waited = row.stats.waited_ns + row.stats.waited_ns / 50 + 5_000_000;
         assert!(
             waited >= truth.run_delay_ns,
             "ours {waited}, the kernel's {truth:?}"
         );
-        assert!(row.stats.waited_ns() <= observed.report.window_ns());
+        assert!(row.stats.waited_ns <= observed.report.window_ns());
     }
     Ok(())
 }
