@@ -1,0 +1,267 @@
+//! The checks of the VM, in the order in which they run; the last one changes the kernel for good.
+
+use std::{fs, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::boot;
+use crate::{
+    cgroup::Cgroup,
+    check,
+    load::Load,
+    observe::Observed,
+    report::{Report, Row},
+    schedlat::Schedlat,
+    truth::n_cpus,
+};
+
+/// A check, and what it says beside passing.
+type Check = fn() -> Result<String>;
+
+/// Every check.
+pub(super) const ALL: [(&str, Check); 11] = [
+    ("doctor", doctor),
+    ("record_everything", record_everything),
+    ("burners_lose_the_cpu_to_the_slice_timer", burners),
+    (
+        "system_callers_lose_the_cpu_to_the_slice_timer",
+        system_callers,
+    ),
+    ("yielders_yield", yielders),
+    ("real_time_takes_the_cpu_from_a_burner", real_time),
+    ("pipe_switches_to_the_unit", pipe),
+    ("cgroup_v2_selects", cgroup_selects),
+    ("cgroup_quota_throttles", cgroup_throttles),
+    ("membarrier_and_proc_stress_is_survived", stress),
+    ("lockdown_confidentiality", lockdown),
+];
+
+const SECONDS: Duration = Duration::from_secs(3);
+
+/// What an emulated machine may add to one wait between our clock read and the kernel's.
+const PER_WAIT_NS: u64 = 300_000;
+
+fn doctor() -> Result<String> {
+    let outcome = Schedlat::command("doctor").run()?;
+    super::say(&outcome.output());
+    outcome.success()?;
+    Ok(String::new())
+}
+
+/// What holds on any machine: counts, and the two accounts of the same waits.
+fn check_counts(report: &Report) -> Result<()> {
+    check::rows_add_up(report)?;
+    check::nothing_lost(report)?;
+    check::switches_agree(&report.audit, n_cpus()?)?;
+    check::chain_adds_up(&report.audit)?;
+    check::class_agrees(&report.audit, "tick", 0.01, PER_WAIT_NS)?;
+    check::class_agrees(&report.audit, "hrtick", 0.01, PER_WAIT_NS)
+}
+
+fn last_cpu() -> Result<u64> {
+    Ok(n_cpus()?.saturating_sub(1))
+}
+
+fn observe(kinds: &[&str]) -> Result<(Observed, Vec<Load>)> {
+    let cpu = last_cpu()?;
+    let start = |kind: &&str| Load::workload(&format!("{kind} --cpu {cpu}"));
+    let loads = kinds.iter().map(start).collect::<Result<Vec<_>>>()?;
+    let observed = Observed::of(&loads.iter().collect::<Vec<_>>(), SECONDS)?;
+    check_counts(&observed.report)?;
+    Ok((observed, loads))
+}
+
+fn record_everything() -> Result<String> {
+    let _load = Load::workload("burn 30")?;
+    let outcome = Schedlat::record().lasting(3.0).run()?.success()?;
+    let report = outcome.report()?;
+    check_counts(&report)?;
+    let document = outcome.documents()?.pop().context("no document")?;
+    Ok(format!("degraded: {}", document["degraded"]))
+}
+
+fn burners() -> Result<String> {
+    slices_of("burn 30")
+}
+
+fn system_callers() -> Result<String> {
+    slices_of("burn-syscall 30")
+}
+
+fn slices_of(kind: &str) -> Result<String> {
+    let (observed, _loads) = observe(&[kind, kind])?;
+    for (row, _) in observed.pairs()? {
+        let slices = row.stats.cause("tick").count + row.stats.cause("hrtick").count;
+        check::share("waits after a slice", slices, row.stats.n_lost_cpu(), 0.95)?;
+        ensure!(slices > 20, "only {slices} slices in {SECONDS:?}");
+    }
+    let totals = &observed.report.totals;
+    let (tick, hrtick) = (totals.cause("tick").count, totals.cause("hrtick").count);
+    Ok(format!("tick {tick}, hrtick {hrtick}"))
+}
+
+fn yielders() -> Result<String> {
+    let (observed, _loads) = observe(&["yield 30", "yield 30"])?;
+    for (row, _) in observed.pairs()? {
+        let yields = row.stats.cause("yield").count;
+        check::share("yields", yields, row.stats.n_lost_cpu(), 0.95)?;
+    }
+    Ok(format!(
+        "{} yields",
+        observed.report.totals.switches.r#yield
+    ))
+}
+
+fn real_time() -> Result<String> {
+    let fifo = "periodic 30 --interval-us 5000 --work-us 200 --fifo 50 --name rt-periodic";
+    let (observed, loads) = observe(&["burn 30", fifo])?;
+    let (row, _) = observed.main_of(&loads[0])?;
+    let higher = row.stats.cause("higher_class");
+    ensure!(higher.count > 50, "{:?}", row.stats.causes);
+    let named = is_named(row, "higher_class", "rt-periodic");
+    check::share(
+        "waits blamed on the real-time task",
+        named,
+        higher.count,
+        0.9,
+    )?;
+    Ok(format!("{} waits", higher.count))
+}
+
+fn is_named(row: &Row, cause: &str, comm: &str) -> u64 {
+    let preemptors = row.stats.preemptors.iter();
+    preemptors
+        .filter(|by| by.cause == cause && by.comm == comm)
+        .map(|by| by.count)
+        .sum()
+}
+
+fn pipe() -> Result<String> {
+    let cpu = last_cpu()?;
+    let load = Load::workload(&format!("pipe 30 --cpu {cpu} --peer-cpu {cpu}"))?;
+    let observed = Observed::of(&[&load], SECONDS)?;
+    check_counts(&observed.report)?;
+    for (row, truth) in observed.pairs()? {
+        check::near(
+            "voluntary",
+            row.stats.switches.voluntary,
+            truth.voluntary,
+            0.05,
+            10,
+        )?;
+    }
+    Ok(format!(
+        "{} voluntary",
+        observed.report.totals.switches.voluntary
+    ))
+}
+
+fn cgroup_selects() -> Result<String> {
+    let group = Cgroup::v2("outer")?;
+    let inner = group.child("inner")?;
+    let line = format!("burn 30 --cgroup {}", inner.directory().display());
+    let (inside, _outside) = (Load::workload(&line)?, Load::workload("burn 30")?);
+    let report = Schedlat::record()
+        .cgroup(group.directory())
+        .lasting(2.0)
+        .report()?;
+    check_counts(&report)?;
+    let tids: Vec<_> = report.tasks.iter().filter_map(|row| row.tid).collect();
+    ensure!(
+        tids == [inside.pid()],
+        "{tids:?} were selected, not {}",
+        inside.pid()
+    );
+    let path = report
+        .task(inside.pid())?
+        .cgroup
+        .clone()
+        .unwrap_or_default();
+    ensure!(
+        path.ends_with("/inner"),
+        "its cgroup is said to be '{path}'"
+    );
+    // The inner group has to go first.
+    drop((inside, inner));
+    Ok(path)
+}
+
+fn cgroup_throttles() -> Result<String> {
+    let group = Cgroup::with_cpu_controller("quota")?;
+    group.limit(Duration::from_millis(20), Duration::from_millis(100))?;
+    let cpu = last_cpu()?;
+    let line = format!(
+        "burn 30 --cpu {cpu} --cgroup {}",
+        group.directory().display()
+    );
+    let load = Load::workload(&line)?;
+    let recording = Schedlat::record().cgroup(group.directory()).start()?;
+    let before = group.throttling()?;
+    thread::sleep(SECONDS);
+    let count = group.throttling()?.count - before.count;
+    let report = recording.stop()?;
+    check_counts(&report)?;
+    let stats = &report.task(load.pid())?.stats;
+    let throttled = stats.cause("throttled");
+    check::share(
+        "throttled time",
+        throttled.sum_ns,
+        stats.waits.sum_ns(),
+        0.9,
+    )?;
+    ensure!(
+        throttled.count.abs_diff(count) <= 3,
+        "{throttled:?}, the kernel says {count}"
+    );
+    Ok(format!("{} waits", throttled.count))
+}
+
+/// Kernel-facts of 7.x: this load has brought kernels down under careless attach points.
+fn stress() -> Result<String> {
+    let lines = [
+        "membarrier 25",
+        "membarrier 25",
+        "membarrier 25",
+        "proc-readers 25",
+        "proc-readers 25",
+        "proc-readers 25",
+    ];
+    let n_logged = boot::kernel_log()?.len();
+    let loads = lines
+        .map(Load::workload)
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    let recording = Schedlat::record().start()?;
+    thread::sleep(Duration::from_secs(20));
+    let report = recording.stop()?;
+    drop(loads);
+    check::switches_agree(&report.audit, n_cpus()?)?;
+    check::chain_adds_up(&report.audit)?;
+    let log = boot::kernel_log()?;
+    let trouble = ["BUG:", "WARNING:", "Oops", "panic"];
+    let is_bad = |line: &&String| trouble.iter().any(|word| line.contains(word));
+    let bad: Vec<_> = log.iter().skip(n_logged).filter(is_bad).collect();
+    ensure!(bad.is_empty(), "the kernel complains: {bad:?}");
+    Ok(format!(
+        "recursion misses {}",
+        report.lost("recursion_misses")?
+    ))
+}
+
+fn lockdown() -> Result<String> {
+    let file = "/sys/kernel/security/lockdown";
+    if !fs::exists(file)? {
+        return Ok("this kernel has no lockdown".to_owned());
+    }
+    fs::write(file, "confidentiality").context("cannot lock the kernel down")?;
+    let load = Load::workload("burn 30")?;
+    let outcome = Schedlat::record().lasting(2.0).run()?.success()?;
+    let report = outcome.report()?;
+    check::switches_agree(&report.audit, n_cpus()?)?;
+    ensure!(
+        report.task(load.pid())?.stats.on_cpu_ns > 0,
+        "the burner did not run"
+    );
+    let document = outcome.documents()?.pop().context("no document")?;
+    Ok(format!("degraded: {}", document["degraded"]))
+}

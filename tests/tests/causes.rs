@@ -1,0 +1,209 @@
+//! Why a task lost the CPU: each cause on a load that provokes it and little else.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context as _, Result};
+use latency_tests::{
+    cgroup::Cgroup, check, load::Load, observe::Observed, schedlat::Schedlat,
+    workload::set_affinity,
+};
+
+const SECONDS: Duration = Duration::from_secs(3);
+
+#[test]
+fn two_yielders_lose_the_cpu_by_yielding() -> Result<()> {
+    let line = "yield 20 --cpu 1 --nice -15";
+    let loads = [Load::workload(line)?, Load::workload(line)?];
+    let observed = Observed::of(&[&loads[0], &loads[1]], SECONDS)?;
+    check::sound(&observed.report)?;
+    check::class_agrees(&observed.report.audit, "yield", 0.001, 0)?;
+    let mut ticks = 0;
+    for (row, truth) in observed.pairs()? {
+        let yields = row.stats.cause("yield").count;
+        check::share("yields", yields, row.stats.n_lost_cpu(), 0.999)?;
+        check::preemptors_are_named(&row.stats)?;
+        assert!(
+            yields > 100_000,
+            "only {yields} yields that switched in 3 s"
+        );
+        assert!(
+            row.stats.switches.r#yield.abs_diff(yields) <= 1,
+            "{:?}",
+            row.stats.switches
+        );
+        check::waits_agree(row, truth)?;
+        ticks += row.stats.cause("tick").count;
+    }
+    let real = observed.report.audit.ticks;
+    assert!(ticks <= real, "{ticks} waits blamed on {real} ticks");
+    Ok(())
+}
+
+#[test]
+fn c096_a_lone_yielder_does_not_wait() -> Result<()> {
+    let load = Load::workload("yield 20 --cpu 1 --nice -15")?;
+    let observed = Observed::of(&[&load], SECONDS)?;
+    check::sound(&observed.report)?;
+    let (row, truth) = observed.main_of(&load)?;
+    // A yield that finds nobody else does not switch. Others on the host may be there now and then,
+    // and then the kernel counts the switch too.
+    let yields = row.stats.switches.r#yield;
+    assert!(
+        yields <= truth.involuntary + 2,
+        "{yields} yields, the kernel counts {truth:?}"
+    );
+    check::waits_agree(row, truth)?;
+    check::near(
+        "time on its CPU",
+        row.stats.on_cpu_ns,
+        observed.report.window_ns(),
+        0.1,
+        0,
+    )?;
+    Ok(())
+}
+
+#[test]
+fn a_real_time_task_takes_the_cpu_from_a_burner() -> Result<()> {
+    let burner = Load::workload("burn 20 --cpu 1")?;
+    let line = "periodic 20 --interval-us 1000 --work-us 50 --cpu 1 --fifo 50 --name rt-periodic";
+    let fifo = Load::workload(line)?;
+    let observed = Observed::of(&[&burner, &fifo], SECONDS)?;
+    check::sound(&observed.report)?;
+
+    let (row, truth) = observed.main_of(&burner)?;
+    let higher = row.stats.cause("higher_class");
+    let seconds = observed.report.window_ns() / 1_000_000_000;
+    assert!(higher.count >= 950 * seconds, "{higher:?}");
+    check::preemptors_are_named(&row.stats)?;
+    let by_fifo: u64 = row
+        .stats
+        .preemptors
+        .iter()
+        .filter(|by| by.cause == "higher_class" && by.tid == fifo.pid())
+        .inspect(|by| assert_eq!(by.comm, "rt-periodic"))
+        .map(|by| by.count)
+        .sum();
+    check::share(
+        "waits blamed on the real-time task",
+        by_fifo,
+        higher.count,
+        0.95,
+    )?;
+    check::waits_agree(row, truth)?;
+
+    let (row, _) = observed.main_of(&fifo)?;
+    let wakeups = row.stats.waits.wakeup;
+    assert!(wakeups.count >= 950 * seconds, "{wakeups:?}");
+    // It outranks everybody: its waits are microseconds.
+    assert!(wakeups.p50_ns.context("no median")? < 50_000, "{wakeups:?}");
+    let latency = row.stats.wakeup_latency;
+    assert!(
+        latency.sum_ns >= wakeups.sum_ns,
+        "{latency:?} is below {wakeups:?}"
+    );
+    let classes = row.audit.class("after_wakeup");
+    assert!(classes.ours_ns >= classes.kernel_ns, "{classes:?}");
+    Ok(())
+}
+
+#[test]
+fn c014_a_throttled_cgroup_is_not_contention() -> Result<()> {
+    let group = Cgroup::with_cpu_controller("quota")?;
+    group.limit(Duration::from_millis(20), Duration::from_millis(100))?;
+    let line = format!(
+        "burn 20 --cpu 1 --nice -15 --cgroup {}",
+        group.directory().display()
+    );
+    let load = Load::workload(&line)?;
+
+    let recording = Schedlat::record().cgroup(group.directory()).start()?;
+    let before = group.throttling()?;
+    thread::sleep(SECONDS + Duration::from_secs(1));
+    let after = group.throttling()?;
+    let report = recording.stop()?;
+    check::sound(&report)?;
+
+    let row = report.task(load.pid())?;
+    let throttled = row.stats.cause("throttled");
+    check::share(
+        "throttled time",
+        throttled.sum_ns,
+        row.stats.waits.sum_ns(),
+        0.9,
+    )?;
+    let count = after.count - before.count;
+    assert!(
+        throttled.count.abs_diff(count) <= 2,
+        "{throttled:?}, the kernel throttled {count}"
+    );
+    // The wait that is open at the end and the one at the start belong to it as well.
+    let sum =
+        throttled.sum_ns + row.stats.censored.open_at_start_ns + row.stats.censored.open_at_end_ns;
+    check::near(
+        "throttled",
+        sum,
+        after.sum_ns - before.sum_ns,
+        0.03,
+        85_000_000,
+    )?;
+    let idle = row
+        .stats
+        .preemptors
+        .iter()
+        .find(|by| by.comm.starts_with("swapper"));
+    assert!(idle.is_none(), "idle is no culprit: {idle:?}");
+    let path = row.cgroup.as_deref().unwrap_or_default();
+    assert!(
+        group
+            .directory()
+            .to_string_lossy()
+            .ends_with(path.trim_start_matches('/')),
+        "{path}"
+    );
+    Ok(())
+}
+
+#[test]
+fn c113_the_stopper_is_named_where_it_moves_a_task() -> Result<()> {
+    const FLIPS: u64 = 100;
+    let load = Load::workload("burn 20 --fifo 20")?;
+    set_affinity(Some(load.pid()), &[1])?;
+    let recording = Schedlat::record().pid(load.pid()).start()?;
+    for flip in 0..FLIPS {
+        let cpu = usize::from(flip % 2 == 1);
+        set_affinity(Some(load.pid()), &[cpu])?;
+        thread::sleep(Duration::from_millis(10));
+    }
+    let report = recording.stop()?;
+    check::sound(&report)?;
+    let stats = &report.task(load.pid())?.stats;
+    let stopper = stats.cause("stopper");
+    assert!(
+        (FLIPS - 5..=FLIPS + 10).contains(&stopper.count),
+        "{:?}",
+        stats.causes
+    );
+    check::preemptors_are_named(stats)?;
+    let stoppers: Vec<_> = stats
+        .preemptors
+        .iter()
+        .filter(|by| by.cause == "stopper")
+        .collect();
+    for cpu in ["migration/0", "migration/1"] {
+        let by = stoppers.iter().find(|by| by.comm == cpu);
+        let count = by.map_or(0, |by| by.count);
+        assert!(
+            (FLIPS / 2 - 5..=FLIPS / 2 + 10).contains(&count),
+            "{cpu}: {stoppers:?}"
+        );
+    }
+    // Pushed off a CPU it is free to run on the other at once.
+    assert!(stopper.sum_ns / stopper.count < 1_000_000, "{stopper:?}");
+    assert!(
+        stats.migrations >= FLIPS - 5,
+        "{} migrations",
+        stats.migrations
+    );
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! What is lost is counted exactly: the counters equal a prediction made beforehand.
+
+use std::{thread, time::Duration};
+
+use anyhow::Result;
+use latency_common::record::TaskRecord;
+use latency_tests::{
+    check,
+    load::Load,
+    report::{Row, WaitStats},
+    schedlat::Schedlat,
+};
+use rustix::process::Signal;
+
+/// Bytes that the ring puts before each record.
+const RING_HEADER: usize = 8;
+
+/// Distributions of a row that have samples, and how many of those have percentiles.
+fn histograms_of(row: &Row) -> (u64, u64) {
+    let stats = &row.stats;
+    let kinds: [&WaitStats; 3] = [
+        &stats.waits.wakeup,
+        &stats.waits.preemption,
+        &stats.wakeup_latency,
+    ];
+    let wanted = kinds.iter().filter(|dist| dist.count > 0).count() as u64;
+    let kept = kinds
+        .iter()
+        .filter(|dist| dist.count > 0 && dist.p50_ns.is_some())
+        .count() as u64;
+    (wanted, kept)
+}
+
+#[test]
+fn a_tiny_pool_counts_the_histograms_it_could_not_keep() -> Result<()> {
+    const SLOTS: u64 = 16;
+    // Each thread sleeps, so each wants a histogram of its waits and one of its latencies.
+    let load = Load::workload("threads 50 --sleeps 60 --name tiny-pool")?;
+    thread::sleep(Duration::from_millis(300));
+    let recorder = Schedlat::record()
+        .pid(load.pid())
+        .args(&format!("--max-histograms {SLOTS}"));
+    let recording = recorder.start()?;
+    thread::sleep(Duration::from_secs(2));
+    let report = recording.stop()?;
+    let (mut wanted, mut kept) = (0, 0);
+    for row in &report.tasks {
+        let (row_wanted, row_kept) = histograms_of(row);
+        wanted += row_wanted;
+        kept += row_kept;
+    }
+    assert!(wanted >= 100, "only {wanted} histograms were wanted");
+    assert_eq!(kept, SLOTS, "histograms kept");
+    assert_eq!(
+        report.lost("task_histograms")?,
+        wanted - SLOTS,
+        "histograms counted as lost"
+    );
+    // Counts, sums and extremes need no slot.
+    check::rows_add_up(&report)?;
+    check::switches_agree(&report.audit, latency_tests::truth::n_cpus()?)?;
+    // The samples of the rest are in the totals' own distributions.
+    assert!(
+        report.totals.waits.wakeup.p50_ns.is_some(),
+        "the totals lost their percentiles"
+    );
+    Ok(())
+}
+
+#[test]
+fn c022_a_tiny_ring_counts_the_tasks_it_could_not_report() -> Result<()> {
+    const RING: usize = 16 << 10;
+    const FORKS: u64 = 200;
+    let fits = records_that_fit(RING);
+    assert!(fits > 0 && fits < FORKS, "{fits} records fit");
+    let recorder = Schedlat::record()
+        .comm("tiny-ring")
+        .args(&format!("--ring-bytes {RING}"));
+    let recording = recorder.start()?;
+    recording.signal(Signal::STOP)?;
+    let load = Load::workload(&format!("forks {FORKS} --name tiny-ring"))?;
+    let pid = load.pid();
+    load.truth()?;
+    recording.signal(Signal::CONT)?;
+    thread::sleep(Duration::from_millis(500));
+    let outcome = recording.interrupt()?;
+    assert_eq!(
+        outcome.code(),
+        3,
+        "a row that is missing is a breach: {}",
+        outcome.messages
+    );
+    let report = outcome.report()?;
+    // The load itself has ended too.
+    let ended = FORKS + 1;
+    assert_eq!(
+        report.lost("exit_records")?,
+        ended - fits,
+        "of {ended} with room for {fits}"
+    );
+    assert_eq!(report.tasks.len() as u64, fits);
+    // It ended last, when the ring was full.
+    assert!(
+        report.task(pid).is_err(),
+        "the ring was full and has the last record"
+    );
+    assert_eq!(
+        report.totals.waits.new_task.count, FORKS,
+        "first waits in the totals"
+    );
+    check::switches_agree(&report.audit, latency_tests::truth::n_cpus()?)?;
+    Ok(())
+}
+
+/// The ring is full when the next record would leave no byte free.
+fn records_that_fit(ring: usize) -> u64 {
+    let record = (size_of::<TaskRecord>() + RING_HEADER).next_multiple_of(8);
+    ((ring - 1) / record) as u64
+}

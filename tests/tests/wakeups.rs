@@ -1,0 +1,228 @@
+//! Waits that follow a wakeup, and wakeups that no wait follows.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context as _, Result};
+use latency_tests::{
+    cgroup::Cgroup,
+    check,
+    load::Load,
+    observe::Observed,
+    report::{Report, Row},
+    schedlat::Schedlat,
+    truth::{Counters, nanos},
+};
+use rustix::process::Signal;
+
+const SECONDS: Duration = Duration::from_secs(3);
+
+#[test]
+fn pipe_on_one_cpu_switches_by_blocking_and_adds_up() -> Result<()> {
+    let load = Load::workload("pipe 20 --cpu 1 --peer-cpu 1 --nice -15")?;
+    let observed = Observed::of(&[&load], SECONDS)?;
+    check::sound(&observed.report)?;
+    check::on_cpu_agrees(&observed.report.audit)?;
+    for (row, truth) in observed.pairs()? {
+        check_partner(row, truth)?;
+        check::on_cpu_agrees_with_proc(row, truth)?;
+        // Both want the CPU all the time, so each runs or waits or sleeps while the other runs.
+        assert!(
+            row.stats.waits.wakeup.count > 10_000,
+            "{:?}",
+            row.stats.waits
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn pipe_across_two_cpus_waits_for_wakeups_and_adds_up() -> Result<()> {
+    let load = Load::workload("pipe 20 --cpu 1 --peer-cpu 0 --nice -15")?;
+    let observed = Observed::of(&[&load], SECONDS)?;
+    check::sound(&observed.report)?;
+    let gap = check::on_cpu_is_not_more(&observed.report.audit)?;
+    for (row, truth) in observed.pairs()? {
+        check_partner(row, truth)?;
+        let switches = row.stats.switches;
+        let all = switches.voluntary + switches.involuntary;
+        check::share("voluntary switches", switches.voluntary, all, 0.95)?;
+        assert_eq!(row.stats.migrations, 0);
+    }
+    let finding = observed
+        .report
+        .audit
+        .findings
+        .iter()
+        .any(|finding| finding.code.contains("cpu"));
+    assert!(
+        gap <= 0.5 || finding,
+        "a gap of {gap:.2} % on the CPU goes unnamed"
+    );
+    Ok(())
+}
+
+/// What holds for either side of a ping-pong.
+fn check_partner(row: &Row, truth: &Counters) -> Result<()> {
+    let stats = &row.stats;
+    check::near(
+        "voluntary",
+        stats.switches.voluntary,
+        truth.voluntary,
+        0.01,
+        3,
+    )?;
+    check::near(
+        "involuntary",
+        stats.switches.involuntary,
+        truth.involuntary,
+        0.01,
+        3,
+    )?;
+    check_wakeups_end_sleeps(row);
+    // The kernel's account misses the waits of wakeups that preempt at once.
+    let waited = stats.waited_ns + stats.waited_ns / 50;
+    assert!(
+        waited >= truth.run_delay_ns,
+        "ours {waited}, the kernel's {}",
+        truth.run_delay_ns
+    );
+    assert_eq!(stats.wakeup_latency.count, stats.waits.wakeup.count);
+    assert!(stats.wakeup_latency.sum_ns >= stats.waits.wakeup.sum_ns);
+    check::preemptors_are_named(stats)
+}
+
+/// Each wait after a wakeup ends a sleep, and there is a switch-out for each sleep.
+fn check_wakeups_end_sleeps(row: &Row) {
+    let (waits, sleeps) = (row.stats.waits.wakeup.count, row.stats.switches.voluntary);
+    // The sleep that was going on at the start, and a wait that is open at the end.
+    assert!(
+        waits <= sleeps + 1,
+        "{waits} waits after wakeups, {sleeps} sleeps"
+    );
+    assert!(
+        waits + 2 >= sleeps,
+        "{waits} waits after wakeups, {sleeps} sleeps"
+    );
+}
+
+#[test]
+fn c016_stopped_time_is_no_wait() -> Result<()> {
+    const STOPPED: Duration = Duration::from_secs(1);
+    let load = Load::workload("burn 20 --cpu 1 --nice -15")?;
+    let recording = Schedlat::record().pid(load.pid()).start()?;
+    let before = load.counters()?;
+    thread::sleep(STOPPED);
+    load.signal(Signal::STOP)?;
+    thread::sleep(STOPPED);
+    load.signal(Signal::CONT)?;
+    thread::sleep(STOPPED);
+    let truth = load.counters()?.since(&before);
+    let report = recording.stop()?;
+    check::sound(&report)?;
+    let row = report.task(load.pid())?;
+    check::waits_agree(row, &truth)?;
+    // Two of the three seconds it ran or waited; nothing else is accounted for.
+    let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
+    let stopped = report.window_ns() - spent;
+    check::near(
+        "neither running nor waiting",
+        stopped,
+        nanos(STOPPED),
+        0.02,
+        0,
+    )?;
+    assert!(
+        row.stats.waits.max_ns() < 500_000_000,
+        "{:?}",
+        row.stats.waits
+    );
+    Ok(())
+}
+
+#[test]
+fn c004_waking_a_running_task_starts_no_wait() -> Result<()> {
+    let load = Load::workload("futex-running 20 --nice -15")?;
+    let observed = Observed::of(&[&load], SECONDS)?;
+    check::sound(&observed.report)?;
+    for (row, truth) in observed.pairs()? {
+        // The waking thread never sleeps: it has no wakeup waits, whatever it is sent.
+        check::near(
+            "voluntary",
+            row.stats.switches.voluntary,
+            truth.voluntary,
+            0.01,
+            3,
+        )?;
+        check_wakeups_end_sleeps(row);
+        let waited = row.stats.waited_ns + row.stats.waited_ns / 50 + 5_000_000;
+        assert!(
+            waited >= truth.run_delay_ns,
+            "ours {waited}, the kernel's {truth:?}"
+        );
+        assert!(row.stats.waited_ns <= observed.report.window_ns());
+    }
+    Ok(())
+}
+
+/// Writer and reader of one pipe, in cgroups of their own.
+struct Hand {
+    writer_group: Cgroup,
+    reader_group: Cgroup,
+}
+
+const WAKES: u64 = 5_000;
+
+impl Hand {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            writer_group: Cgroup::v2("writer")?,
+            reader_group: Cgroup::v2("reader")?,
+        })
+    }
+
+    /// Records what `choose` selects, given the ids of writer and reader.
+    fn record(&self, choose: impl Fn(&Self, u32, u32) -> Schedlat) -> Result<(Report, u32, u32)> {
+        let line = format!(
+            "wake {WAKES} --interval-us 100 --name waker --cgroup {} --peer-cgroup {}",
+            self.writer_group.directory().display(),
+            self.reader_group.directory().display()
+        );
+        let load = Load::workload(&line)?;
+        let (writer, reader) = (load.pid(), *load.tids.first().context("no reader")?);
+        let recording = choose(self, writer, reader).start()?;
+        load.truth()?;
+        Ok((recording.stop()?, writer, reader))
+    }
+}
+
+#[test]
+fn c027_a_filter_selects_the_woken_task_and_not_its_waker() -> Result<()> {
+    type Choose = fn(&Hand, u32, u32) -> Schedlat;
+    const READER: [Choose; 2] = [
+        |_, _, reader| Schedlat::record().pid(reader),
+        |hand, _, _| Schedlat::record().cgroup(hand.reader_group.directory()),
+    ];
+    const WRITER: [Choose; 2] = [
+        |_, writer, _| Schedlat::record().pid(writer),
+        |hand, _, _| Schedlat::record().cgroup(hand.writer_group.directory()),
+    ];
+    let hand = Hand::new()?;
+    for choose in READER {
+        let (report, _, reader) = hand.record(choose)?;
+        check::sound(&report)?;
+        let tids: Vec<_> = report.tasks.iter().filter_map(|row| row.tid).collect();
+        assert_eq!(tids, [reader], "only the reader was selected");
+        let waits = report.task(reader)?.stats.waits.wakeup.count;
+        assert!(
+            (WAKES * 95 / 100..=WAKES + 2).contains(&waits),
+            "{waits} of {WAKES} wakeups"
+        );
+    }
+    for choose in WRITER {
+        let (report, writer, _) = hand.record(choose)?;
+        check::sound(&report)?;
+        let tids: Vec<_> = report.tasks.iter().filter_map(|row| row.tid).collect();
+        assert_eq!(tids, [writer], "only the writer was selected");
+    }
+    Ok(())
+}
