@@ -12,7 +12,7 @@ pub enum Loss {
     ExitRecords = 2,
     /// A task found the histogram pool empty: it has no percentiles of its own.
     TaskHistograms = 3,
-    /// A clock reading before the one it is compared with: the sample was not used.
+    /// A clock reading before the one it is compared with: the sample counts as 0.
     ClockBackwards = 4,
     /// The path of a new cgroup found the ring full: it is shown by its id.
     CgroupNames = 5,

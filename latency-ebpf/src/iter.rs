@@ -14,7 +14,7 @@ use latency_common::{counters::TaskCounters, record::TaskHeader};
 use crate::{
     rows::header,
     select::reselect,
-    state::{FRESH, HAS_SWITCH_BASE, SELECTED, lookup},
+    state::{SELECTED, WAS_SELECTED, lookup},
     task::Task,
 };
 
@@ -49,7 +49,7 @@ pub extern "C" fn write_rows(ctx: *const TaskIter) -> i32 {
     let Some(state) = lookup(&task) else {
         return 0;
     };
-    if !state.is(SELECTED | FRESH | HAS_SWITCH_BASE) && state.counters.on_cpu_ns == 0 {
+    if !state.is(SELECTED | WAS_SELECTED) {
         return 0;
     }
     // SAFETY: the helper has no precondition.

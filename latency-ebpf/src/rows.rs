@@ -46,7 +46,10 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
 
 /// Sends the row of a task at its last switch-out; where the ring is full, its counts are kept apart.
 #[inline(always)]
-pub(crate) fn send_ended(task: &Task, state: &TaskState, now: u64) {
+pub(crate) fn send_ended(task: &Task, state: &mut TaskState, now: u64) {
+    // From here on the task is neither measured nor shown again.
+    state.phase = TaskPhase::Dead as u32;
+    state.flags = 0;
     let Some(mut entry) = RECORDS.reserve::<TaskRecord>(0) else {
         count_loss(Loss::ExitRecords);
         orphan_slots(state);
@@ -56,7 +59,6 @@ pub(crate) fn send_ended(task: &Task, state: &TaskState, now: u64) {
     let record = entry.as_mut_ptr();
     let mut header = header(task, state, now);
     header.tag = RecordTag::Exit as u64;
-    header.phase = TaskPhase::Dead as u32;
     // SAFETY: the reserved record is ours until it is submitted.
     unsafe { (*record).header = header };
     // SAFETY: as above.

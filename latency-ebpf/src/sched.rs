@@ -17,7 +17,7 @@ use crate::{
     globals as g,
     maps::{control, count_loss, cpu_state},
     rows::send_ended,
-    state::{FRESH, HAS_SWITCH_BASE, SELECTED, TaskState, create, lookup},
+    state::{FRESH, HAS_SWITCH_BASE, SELECTED, TaskState, WAS_SELECTED, create, lookup},
     task::Task,
 };
 
@@ -44,9 +44,12 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     cpu.current = next.address();
     if !prev.is_idle()
         && let Some(state) = tracked(&prev, cpu, now)
-        && state.is(SELECTED)
     {
-        switch_out(&prev, &next, state, is_preempt, is_chained, cpu, now);
+        if state.is(SELECTED) {
+            switch_out(&prev, &next, state, is_preempt, is_chained, cpu, now);
+        } else if state.is(WAS_SELECTED) && prev.is_dead() {
+            send_ended(&prev, state, now);
+        }
     }
     if !next.is_idle()
         && let Some(state) = tracked(&next, cpu, now)
@@ -113,8 +116,6 @@ fn switch_out(
         state.set_phase(TaskPhase::Sleeping, now);
         if prev.is_dead() {
             send_ended(prev, state, now);
-            state.phase = TaskPhase::Dead as u32;
-            state.flags = 0;
         }
     }
 }

@@ -14,6 +14,9 @@ pub(crate) const HAS_SWITCH_BASE: u32 = 4;
 /// Nothing was seen since selection: the stint or wait that goes on began before it.
 pub(crate) const FRESH: u32 = 8;
 
+/// The task was measured before it ceased to fit the targets: its row is still owed.
+pub(crate) const WAS_SELECTED: u32 = 16;
+
 /// Everything kept for a task.
 #[repr(C)]
 pub(crate) struct TaskState {
@@ -87,7 +90,7 @@ impl TaskState {
             self.counters.on_cpu_unaudited_ns += stint;
         }
         self.phase = TaskPhase::Unknown as u32;
-        self.flags &= !(SELECTED | HAS_SWITCH_BASE);
+        self.flags = WAS_SELECTED;
     }
 }
 

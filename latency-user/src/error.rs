@@ -19,7 +19,7 @@ pub enum Error {
     #[error("the kernel ({kernel}) refused program {program}: {source}")]
     Refused { kernel: String, program: String, source: io::Error },
     #[error("the kernel ({kernel}) rejected program {program}: {source}\n{log_tail}")]
-    Rejected { kernel: String, program: String, source: io::Error, log_tail: String },
+    Rejected { kernel: String, program: String, source: io::Error, log_tail: String, log: String },
     #[error("cannot attach program {program}: {reason}")]
     Attach { program: String, reason: String },
     #[error("cannot set up the kernel side: {0}")]

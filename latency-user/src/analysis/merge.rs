@@ -9,7 +9,7 @@ use latency_common::hist::{HistKind, bucket_of};
 use crate::model::{Buckets, ClassTally, PreemptorTally, Tally};
 
 /// The sum of all `tallies`.
-pub(super) fn sum<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
+pub(crate) fn sum<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
     let mut total = Tally::default();
     for tally in tallies {
         add(&mut total, tally);
@@ -86,7 +86,7 @@ pub(super) fn add_class(into: &mut ClassTally, from: &ClassTally) {
     into.kernel_ns += from.kernel_ns;
 }
 
-fn add_buckets(into: &mut Buckets, from: &Buckets) {
+pub(crate) fn add_buckets(into: &mut Buckets, from: &Buckets) {
     into.overflow += from.overflow;
     if from.counts.is_empty() {
         return;
@@ -137,7 +137,7 @@ fn add_first_wait(into: &mut Tally, from: &Tally) {
 
 /// Equal preemptors (cause, name, thread id) as one, largest sum first.
 fn merged_preemptors(mut preemptors: Vec<PreemptorTally>) -> Vec<PreemptorTally> {
-    preemptors.sort_unstable_by_key(|row| (row.class as u8, row.tid, row.comm));
+    preemptors.sort_unstable_by_key(|row| (row.class.map(|class| class as u8), row.tid, row.comm));
     preemptors.dedup_by(|from, into| {
         let is_same = (from.class, from.tid, from.comm) == (into.class, into.tid, into.comm);
         if is_same {
@@ -212,11 +212,11 @@ mod tests {
         };
         let (tick, wakeup) = (WaitClass::Tick, WaitClass::WakeupPreemption);
         let first = Tally {
-            preemptors: vec![row(tick, "a", 1, 10), row(wakeup, "a", 1, 5)],
+            preemptors: vec![row(Some(tick), "a", 1, 10), row(Some(wakeup), "a", 1, 5)],
             ..Tally::default()
         };
         let second = Tally {
-            preemptors: vec![row(wakeup, "a", 1, 20), row(tick, "b", 2, 10)],
+            preemptors: vec![row(Some(wakeup), "a", 1, 20), row(Some(tick), "b", 2, 10)],
             ..Tally::default()
         };
         let merged: Vec<_> = sum(&[first, second])
@@ -226,7 +226,11 @@ mod tests {
             .collect();
         assert_eq!(
             merged,
-            [(wakeup, 1, 2, 25), (tick, 1, 1, 10), (tick, 2, 1, 10)]
+            [
+                (Some(wakeup), 1, 2, 25),
+                (Some(tick), 1, 1, 10),
+                (Some(tick), 2, 1, 10)
+            ]
         );
     }
 

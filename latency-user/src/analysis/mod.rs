@@ -19,6 +19,7 @@ use std::time::Duration;
 use latency_common::hist::N_HISTS;
 
 pub use self::difference::difference;
+pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
     Cost, CostSample, GroupBy, Host, Observation, Report, Row, RowIdent, Tally, Window,
 };
@@ -75,7 +76,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
 /// The sum of all tasks. What no row holds is in `unsent`, so no sample is missing here.
 fn totals(observation: &Observation) -> Tally {
     let rows = observation.rows.iter().map(|row| &row.tally);
-    let mut totals = merge::sum(rows.chain([&observation.unsent]));
+    let mut totals = sum(rows.chain([&observation.unsent]));
     totals.without_hist = [0; N_HISTS];
     totals
 }

@@ -32,8 +32,8 @@ pub(super) fn stats(tally: Tally) -> Stats {
         causes: causes(&tally),
         preemptors: tally.preemptors.iter().map(preemptor).collect(),
         switches: Switches {
-            voluntary: tally.voluntary_as_kernel_counts(),
-            involuntary: tally.involuntary_as_kernel_counts(),
+            voluntary: tally.voluntary,
+            involuntary: tally.involuntary,
             r#yield: tally.yields,
         },
         migrations: tally.migrations,
@@ -122,7 +122,7 @@ fn preemptor(row: &PreemptorTally) -> PreemptorStats {
         escape::bytes(&row.comm)
     };
     PreemptorStats {
-        cause: row.class.name(),
+        cause: row.class.map_or("several", WaitClass::name),
         comm,
         tid: row.tid,
         count: row.count,
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn sleep_cancelled_by_a_signal_is_voluntary() {
         let tally = Tally {
-            voluntary: 5,
-            involuntary: 3,
+            voluntary: 6,
+            involuntary: 2,
             cancelled_sleeps: 1,
             ..Tally::default()
         };
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn preemptors_without_a_row_are_the_others() {
         let row = |tid| PreemptorTally {
-            class: WaitClass::Tick,
+            class: Some(WaitClass::Tick),
             comm: comm("a\x1b"),
             tid,
             count: 1,

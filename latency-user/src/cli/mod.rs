@@ -1,1 +1,84 @@
-//! (placeholder until the module lands)
+//! The command line: what can be typed, and what the exit codes mean.
+//!
+//! 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under `--strict`.
+//! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
+
+mod doctor;
+mod output;
+mod record;
+
+use std::{io, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::Error;
+
+/// Why did this task not run when it wanted to?
+///
+/// Measures in the kernel how long tasks wait for a CPU and why they lost it, and checks every
+/// number against the kernel's own accounting.
+#[derive(Debug, Parser)]
+#[command(name = "schedlat", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Observe tasks and print where they waited
+    Record(record::RecordArgs),
+    /// Say what this kernel and this user can do
+    Doctor(doctor::DoctorArgs),
+}
+
+/// Runs a command.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Command::Record(args) => record::run(args),
+        Command::Doctor(args) => doctor::run(&args),
+    }
+}
+
+/// The error as a user reads it: what could not be done, why, and what to type.
+#[must_use]
+pub fn describe(error: &anyhow::Error) -> String {
+    let text = format!("error: {error:#}");
+    match error.downcast_ref::<Error>() {
+        Some(known) => format!("{text}\nhelp: {}", known.help()),
+        None => text,
+    }
+}
+
+/// The exit code of an error.
+#[must_use]
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(match error.downcast_ref() {
+        Some(Error::BadGlob { .. } | Error::TooManyGlobs(_)) => 2,
+        Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
+        Some(Error::Command { .. }) => 126,
+        _ => 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn error_ends_with_something_to_type() {
+        let error = anyhow::Error::from(Error::NoProcess(4242));
+        assert_eq!(
+            describe(&error),
+            "error: no process 4242\n\
+             help: --pid takes the id of a running process; for a single thread use --tid"
+        );
+    }
+}

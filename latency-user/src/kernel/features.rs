@@ -52,13 +52,8 @@ pub struct Features {
     pub needs_sched_exit: bool,
     /// Whether the kernel's BPF statistics can be switched on.
     pub has_statistics: bool,
-    /// Whether this process sees all tasks.
-    pub is_init_pid_namespace: bool,
     list: Vec<Feature>,
 }
-
-/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`).
-const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 impl Features {
     /// Finds out.
@@ -81,8 +76,6 @@ impl Features {
             needs_sched_exit: types.has_tracepoint("sched_exit_tp")
                 && types.has_tracepoint("hrtimer_rearm"),
             has_statistics: rights.has_sys_admin(),
-            is_init_pid_namespace: std::fs::read_link("/proc/self/ns/pid")
-                .is_ok_and(|name| name.as_os_str() == INIT_PID_NAMESPACE),
             list: Vec::new(),
         };
         features.list = features.describe(types, rights);
@@ -120,7 +113,7 @@ impl Features {
             optional("cause: throttled", types.offset_of("task_struct", "throttled").is_some() || types.offset_of("cfs_rq", "throttle_count").is_some(), "CFS bandwidth is read per task or per queue", "the kernel has no CFS bandwidth control", "a kernel with CONFIG_CFS_BANDWIDTH=y"),
             degradable("cause: remote wakeups, renames", self.can_probe_read, "kernel memory may be read", "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and names set at run time are not seen", "boot without lockdown=confidentiality"),
             optional("cost figures", self.has_statistics, "by the kernel's BPF statistics", "CAP_SYS_ADMIN missing", "run as root"),
-            degradable("all tasks visible", self.is_init_pid_namespace, "this is the initial pid namespace", "inside a pid namespace tasks outside it are only seen from their first switch on", "run in the host's pid namespace"),
+            degradable("all tasks visible", super::is_init_pid_namespace(), "this is the initial pid namespace", "inside a pid namespace tasks outside it are only seen from their first switch on", "run in the host's pid namespace"),
         ]
     }
 

@@ -12,9 +12,18 @@ mod symbols;
 
 pub use features::{Availability, Feature, Features};
 pub use loaded::{Kernel, LoadOptions, Record, RunTotals, Selection};
-pub use pool::buckets;
+pub use pool::{HistPool, buckets};
 pub use programs::Needs;
 pub use rights::Rights;
+
+/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`).
+const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Whether this process sees all tasks, by the ids that the kernel side sees.
+#[must_use]
+pub fn is_init_pid_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == INIT_PID_NAMESPACE)
+}
 
 /// The kernel's release, as in `uname -r`.
 #[must_use]

@@ -94,7 +94,7 @@ fn refusal(kernel: &str, program: &str, error: ProgramError) -> Error {
             }
             let lines: Vec<_> = log.lines().collect();
             let log_tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-            Error::Rejected { kernel, program, source: io_error, log_tail }
+            Error::Rejected { kernel, program, source: io_error, log_tail, log }
         }
         other => Error::Setup(format!("program {program}: {other}")),
     }

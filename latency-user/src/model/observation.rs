@@ -66,9 +66,11 @@ pub struct Losses {
     pub untracked_switches: u64,
     /// Ended tasks whose row is missing (ring full); their counts are in the totals.
     pub exit_records: u64,
+    /// Ended tasks without a row, since there were too many; their counts are in the totals.
+    pub folded_rows: u64,
     /// Histograms that found the pool empty; their samples are in the totals.
     pub task_histograms: u64,
-    /// Samples not used since the clock ran backwards between CPUs.
+    /// Samples set to 0 since the clock ran backwards between CPUs.
     pub clock_backwards: u64,
     /// Cgroups shown by id since their path was lost.
     pub cgroup_names: u64,

@@ -30,8 +30,8 @@ pub struct Buckets {
 /// Who took the CPU from a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreemptorTally {
-    /// Why the waits began.
-    pub class: WaitClass,
+    /// Why the waits began; none for the row that mixes causes.
+    pub class: Option<WaitClass>,
     /// Name of the preemptor, as the kernel gave it.
     pub comm: [u8; 16],
     /// Its thread id; 0 for those that found no row of their own.
@@ -62,13 +62,13 @@ pub struct Tally {
     pub hists: [Buckets; N_HISTS],
     /// Tasks, by `HistKind`, whose samples are missing from `hists` (the pool was empty).
     pub without_hist: [u64; N_HISTS],
-    /// Switches that left a task blocked.
+    /// Switches that left a task blocked, and sleeps that a signal cancelled: as the kernel counts.
     pub voluntary: u64,
-    /// Switches that left a task runnable, yields included.
+    /// All other switches, yields included: as the kernel counts.
     pub involuntary: u64,
     /// Of those, by `sched_yield`.
     pub yields: u64,
-    /// Sleeps that a pending signal cancelled.
+    /// Sleeps that a pending signal cancelled: `voluntary`, though the task stayed runnable.
     pub cancelled_sleeps: u64,
     /// Growth of the kernel's `nvcsw`.
     pub kernel_voluntary: u64,
@@ -111,17 +111,5 @@ impl Tally {
         let ended: u64 = self.classes.iter().map(|class| class.sum_ns).sum();
         let open: u64 = self.open.iter().map(|wait| wait.ns).sum();
         (ended + open).saturating_sub(self.waited_earlier_ns)
-    }
-
-    /// Switches away that the kernel counts as voluntary: a sleep cancelled by a signal is one.
-    #[must_use]
-    pub const fn voluntary_as_kernel_counts(&self) -> u64 {
-        self.voluntary + self.cancelled_sleeps
-    }
-
-    /// Switches away that the kernel counts as involuntary, yields included.
-    #[must_use]
-    pub const fn involuntary_as_kernel_counts(&self) -> u64 {
-        self.involuntary.saturating_sub(self.cancelled_sleeps)
     }
 }

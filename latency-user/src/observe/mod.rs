@@ -1,1 +1,16 @@
-//! (placeholder until the module lands)
+//! A recording session: targets in, snapshots out.
+//!
+//! It drives the kernel side and turns its records into the model; it prints nothing and judges nothing.
+
+mod cgroups;
+mod child;
+mod convert;
+mod cost;
+mod glob;
+mod session;
+mod switches;
+mod targets;
+
+pub use child::{Child, status_code};
+pub use session::{Session, SessionOptions};
+pub use targets::{TargetArgs, Targets};

@@ -10,7 +10,7 @@ use crate::units;
 type Kind = (&'static str, bool, fn(&Losses) -> u64, &'static str);
 
 #[rustfmt::skip]
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     ("untracked_tasks", true, |loss| loss.untracked_tasks,
         "tasks got no storage and were not measured"),
     ("untracked_switches", true, |loss| loss.untracked_switches,
@@ -27,8 +27,10 @@ const KINDS: [Kind; 10] = [
         "waits whose start or end was not seen are in the kernel's account only"),
     ("task_histograms", false, |loss| loss.task_histograms,
         "histograms found no room: their tasks have no percentiles, the totals are whole"),
+    ("folded_rows", false, |loss| loss.folded_rows,
+        "tasks that ended have no row since there were too many; the totals hold them"),
     ("clock_backwards", false, |loss| loss.clock_backwards,
-        "samples were not used since the clock ran backwards between CPUs"),
+        "samples were set to 0 since the clock ran backwards between CPUs"),
     ("cgroup_names", false, |loss| loss.cgroup_names,
         "cgroups are shown by id since their path was lost"),
 ];

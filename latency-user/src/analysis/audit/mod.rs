@@ -93,9 +93,9 @@ fn audit(tally: &Tally, cpus: Option<&CpuTotals>, mut findings: Vec<Finding>) ->
         run_delay_ours_ns: delay.run_delay_ns,
         run_delay_kernel_ns: delay.run_delay_kernel_ns,
         switches: SwitchAudit {
-            voluntary_ours: tally.voluntary_as_kernel_counts(),
+            voluntary_ours: tally.voluntary,
             voluntary_kernel: tally.kernel_voluntary,
-            involuntary_ours: tally.involuntary_as_kernel_counts(),
+            involuntary_ours: tally.involuntary,
             involuntary_kernel: tally.kernel_involuntary,
             all: cpus.map(|cpus| AllSwitchAudit {
                 all_ours: cpus.switches,
@@ -202,8 +202,8 @@ fn task_switch_finding(rows: &[TaskRow], missed_switches: u64) -> Option<Finding
 /// Voluntary and involuntary switches, ours and the kernel's.
 const fn switch_accounts(tally: &Tally) -> ((u64, u64), (u64, u64)) {
     let ours = (
-        tally.voluntary_as_kernel_counts(),
-        tally.involuntary_as_kernel_counts(),
+        tally.voluntary,
+        tally.involuntary,
     );
     (ours, (tally.kernel_voluntary, tally.kernel_involuntary))
 }

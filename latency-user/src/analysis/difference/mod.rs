@@ -104,6 +104,7 @@ fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
             .untracked_switches
             .saturating_sub(earlier.untracked_switches),
         exit_records: later.exit_records.saturating_sub(earlier.exit_records),
+        folded_rows: later.folded_rows.saturating_sub(earlier.folded_rows),
         task_histograms: later
             .task_histograms
             .saturating_sub(earlier.task_histograms),

@@ -138,7 +138,7 @@ fn buckets_minus(later: &Buckets, earlier: &Buckets) -> Buckets {
 }
 
 fn preemptors_minus(later: &[PreemptorTally], earlier: &[PreemptorTally]) -> Vec<PreemptorTally> {
-    let key = |row: &PreemptorTally| (row.class as u8, row.tid, row.comm);
+    let key = |row: &PreemptorTally| (row.class.map(|class| class as u8), row.tid, row.comm);
     let before: HashMap<_, _> = earlier.iter().map(|row| (key(row), row)).collect();
     let grown = later.iter().map(|row| match before.get(&key(row)) {
         None => row.clone(),

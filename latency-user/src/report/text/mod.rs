@@ -96,6 +96,7 @@ fn losses(losses: &Losses) -> String {
         untracked_tasks,
         untracked_switches,
         exit_records,
+        folded_rows,
         task_histograms,
         clock_backwards,
         cgroup_names,
@@ -108,6 +109,7 @@ fn losses(losses: &Losses) -> String {
         (untracked_tasks, "untracked tasks"),
         (untracked_switches, "untracked switches"),
         (exit_records, "exit records"),
+        (folded_rows, "rows of ended tasks"),
         (task_histograms, "task histograms"),
         (cgroup_names, "cgroup names"),
         (recursion_misses, "recursion misses"),
@@ -122,7 +124,7 @@ fn losses(losses: &Losses) -> String {
     } else {
         parts.join(", ")
     };
-    format!("lost {lost}, discarded {}\n", units::count(clock_backwards))
+    format!("lost {lost}, set to 0 {}\n", units::count(clock_backwards))
 }
 
 fn cost(cost: &Cost) -> String {

@@ -1,0 +1,201 @@
+//! `schedlat record`: arguments, then validated options, then the recording.
+
+mod printer;
+mod run_loop;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, ValueEnum};
+use latency_common::{config::Detail, hist::HistSlot};
+
+use super::output::Output;
+use crate::{
+    host,
+    model::GroupBy,
+    observe::{Child, SessionOptions, TargetArgs, Targets, status_code},
+    units::Nanos,
+};
+use printer::Printer;
+
+/// Arguments of `record`.
+///
+/// Targets add up; without any, all tasks are observed.
+#[derive(Debug, Args)]
+pub(super) struct RecordArgs {
+    /// A process with all its threads
+    #[arg(long = "pid", value_name = "PID", help_heading = "Targets")]
+    pids: Vec<u32>,
+    /// A single thread
+    #[arg(long = "tid", value_name = "TID", help_heading = "Targets")]
+    tids: Vec<u32>,
+    /// Threads whose name matches, e.g. 'postgres*'
+    #[arg(long = "comm", value_name = "GLOB", help_heading = "Targets")]
+    comms: Vec<String>,
+    /// A cgroup with its descendants, by directory or by path below the mount
+    #[arg(long = "cgroup", value_name = "PATH", help_heading = "Targets")]
+    cgroups: Vec<String>,
+    /// Tasks of a user, by name or id
+    #[arg(long = "user", value_name = "NAME|UID", help_heading = "Targets")]
+    users: Vec<String>,
+    /// A command, with everything it forks and executes; its exit status is passed on
+    #[arg(last = true, value_name = "COMMAND", help_heading = "Targets")]
+    command: Vec<String>,
+
+    /// How long to observe, e.g. 10s; without it until Ctrl-C or the end of the targets
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: Option<Nanos>,
+    /// Print the figures of each interval as well, e.g. every 1s
+    #[arg(long, value_name = "DURATION")]
+    interval: Option<Nanos>,
+    /// What a row stands for
+    #[arg(long, value_enum, default_value_t = By::Tid)]
+    by: By,
+    /// Rows in the text report; other formats have all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Write the report to a file
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Exit with 3 when the audit fails
+    #[arg(long)]
+    strict: bool,
+    /// How much is measured: less costs less
+    #[arg(long, value_enum, default_value_t = DetailArg::Full, help_heading = "Limits")]
+    detail: DetailArg,
+    /// Histograms kept at a time, 4 KiB each, up to three per task
+    #[arg(long, value_name = "N", default_value_t = 8192, help_heading = "Limits",
+          value_parser = clap::value_parser!(u32).range(1..=MAX_HISTOGRAMS))]
+    max_histograms: u32,
+    /// Size of the ring for ended tasks, a power of two
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
+          value_parser = ring_bytes)]
+    ring_bytes: u32,
+    /// Where to save the kernel's full log should it reject a program
+    #[arg(long, value_name = "FILE", help_heading = "Limits")]
+    verifier_log: Option<PathBuf>,
+}
+
+/// 1 GiB of histograms.
+const MAX_HISTOGRAMS: i64 = (1 << 30) / size_of::<HistSlot>() as i64;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    Tid,
+    Pid,
+    Comm,
+    Cgroup,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Csv,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DetailArg {
+    /// Programs that do nothing, for measuring what being attached costs
+    Empty,
+    /// Waits by kind in the kernel's own account, without causes
+    Basic,
+    /// Everything
+    Full,
+}
+
+fn ring_bytes(text: &str) -> Result<u32, String> {
+    let bytes: u32 = text.parse().map_err(|_| "a number of bytes is needed".to_owned())?;
+    if bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("a power of two from 4096 (4 KiB) to 1073741824 (1 GiB) is needed".to_owned())
+    }
+}
+
+/// Records; the exit code is the command's, if there is one and it fails, else ours.
+pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+    Child::check(&args.command)?;
+    let options = args.options()?;
+    let output = Output::open(args.output.clone())?;
+    let printer = Printer {
+        output,
+        format: args.format,
+        top: args.top,
+        host: host::collect(),
+        target: options.targets.description().to_owned(),
+        by: args.group_by(),
+        detail: args.detail.name(),
+        n_intervals: 0,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let plan = run_loop::Plan { duration: args.duration, interval: args.interval };
+    let outcome = runtime.block_on(run_loop::record(&options, plan, printer));
+    if let (Err(error), Some(path)) = (&outcome, &args.verifier_log) {
+        save_log(error, path)?;
+    }
+    let outcome = outcome?;
+    let own = if args.strict && !outcome.is_sound { 3 } else { 0 };
+    let code = match outcome.child.map(status_code) {
+        Some(0) | None => own,
+        Some(code) => code,
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn save_log(error: &anyhow::Error, path: &std::path::Path) -> anyhow::Result<()> {
+    if let Some(crate::Error::Rejected { log, .. }) = error.downcast_ref() {
+        std::fs::write(path, log)
+            .map_err(|source| crate::Error::Output { path: path.to_owned(), source })?;
+    }
+    Ok(())
+}
+
+impl RecordArgs {
+    fn group_by(&self) -> GroupBy {
+        match self.by {
+            By::Tid => GroupBy::Tid,
+            By::Pid => GroupBy::Pid,
+            By::Comm => GroupBy::Comm,
+            By::Cgroup => GroupBy::Cgroup,
+        }
+    }
+
+    fn options(&self) -> anyhow::Result<SessionOptions> {
+        let targets = TargetArgs {
+            pids: self.pids.clone(),
+            tids: self.tids.clone(),
+            comms: self.comms.clone(),
+            cgroups: self.cgroups.clone(),
+            users: self.users.clone(),
+            command: self.command.clone(),
+        };
+        Ok(SessionOptions {
+            targets: Targets::resolve(&targets, self.group_by())?,
+            detail: self.detail.detail(),
+            n_hists: self.max_histograms,
+            ring_bytes: self.ring_bytes,
+            command: self.command.clone(),
+        })
+    }
+}
+
+impl DetailArg {
+    fn detail(self) -> Detail {
+        match self {
+            Self::Empty => Detail::Empty,
+            Self::Basic => Detail::Basic,
+            Self::Full => Detail::Full,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Basic => "basic",
+            Self::Full => "full",
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The recording itself: its clock, its signals, and its end.
+//!
+//! It ends with the duration, the command, the last target, a signal, or a reader that went away, and
+//! always with a report.
+
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    process::ExitStatus,
+    time::Duration,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{Instant, MissedTickBehavior, interval_at, sleep_until},
+};
+
+use super::printer::Printer;
+use crate::{
+    analysis,
+    model::Observation,
+    observe::{Child, Session, SessionOptions},
+    units::Nanos,
+};
+
+/// How often the ring is emptied.
+const TURN: Duration = Duration::from_millis(100);
+
+/// When to end and when to print.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) duration: Option<Nanos>,
+    pub(super) interval: Option<Nanos>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// The audit holds.
+    pub(super) is_sound: bool,
+    /// Status of the command, if there was one.
+    pub(super) child: Option<ExitStatus>,
+}
+
+/// What ended the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Duration,
+    Interrupt,
+    Terminate,
+    Child(ExitStatus),
+    TargetsGone,
+    ReaderGone,
+}
+
+/// Records, prints and waits for the command.
+pub(super) async fn record(
+    options: &SessionOptions,
+    plan: Plan,
+    mut printer: Printer,
+) -> anyhow::Result<Outcome> {
+    // Before anything is attached, so that a signal at any time ends in a report.
+    let mut signals = Signals::install()?;
+    let (mut session, mut child) = Session::start(options)?;
+    let mut previous = Observation::default();
+    let end = observe(&mut session, plan, &mut printer, &mut child, &mut signals, &mut previous).await?;
+    reset_interrupt();
+    if let (End::Terminate, Some(child)) = (end, &child) {
+        child.terminate();
+    }
+    let whole = session.snapshot()?;
+    if plan.interval.is_some() {
+        printer.interval(&analysis::difference(&whole, &previous))?;
+    }
+    let cpu_pct = recorder_cpu_pct(&whole);
+    let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
+    drop(session);
+    let child = match (end, child) {
+        (End::Child(status), _) => Some(status),
+        (_, Some(mut child)) => Some(child.wait().await?),
+        (_, None) => None,
+    };
+    Ok(Outcome { is_sound, child })
+}
+
+async fn observe(
+    session: &mut Session,
+    plan: Plan,
+    printer: &mut Printer,
+    child: &mut Option<Child>,
+    signals: &mut Signals,
+    previous: &mut Observation,
+) -> anyhow::Result<End> {
+    let start = Instant::now();
+    let deadline = plan.duration.map(|duration| start + Duration::from(duration));
+    let mut turns = interval_at(start, TURN);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let period = plan.interval.map_or(Duration::MAX, Duration::from);
+    let mut next_interval = start.checked_add(period);
+    if plan.interval.is_some() {
+        printer.start(session.started_at())?;
+    }
+    let progress = Progress::new(start, plan.duration);
+    let end = loop {
+        tokio::select! {
+            biased;
+            () = until(deadline) => break End::Duration,
+            end = signals.next() => break end,
+            status = end_of(child) => break End::Child(status?),
+            () = until(next_interval) => {
+                let at = next_interval.unwrap_or(start);
+                next_interval = at.checked_add(period);
+                // The last interval is printed at the end, together with what is left of the time.
+                if deadline.is_some_and(|deadline| deadline < at + period / 2) {
+                    continue;
+                }
+                let now = session.snapshot()?;
+                printer.interval(&analysis::difference(&now, previous))?;
+                *previous = now;
+            }
+            _ = turns.tick() => {
+                session.turn()?;
+                progress.show();
+                if session.are_targets_gone() {
+                    break End::TargetsGone;
+                }
+            }
+        }
+        if printer.output.is_closed() {
+            break End::ReaderGone;
+        }
+    };
+    progress.clear();
+    Ok(end)
+}
+
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
+    match child {
+        Some(child) => child.wait().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The signals that end a recording.
+#[derive(Debug)]
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn install() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> End {
+        tokio::select! {
+            _ = self.interrupt.recv() => End::Interrupt,
+            _ = self.terminate.recv() => End::Terminate,
+            _ = self.hangup.recv() => End::Terminate,
+        }
+    }
+}
+
+/// From now on Ctrl-C ends the process at once, also in the middle of a long report.
+fn reset_interrupt() {
+    use nix::sys::signal::{SigHandler, Signal::SIGINT, signal};
+    // SAFETY: the default action runs no code of ours.
+    unsafe { signal(SIGINT, SigHandler::SigDfl) }.map(|_| ()).unwrap_or_default();
+}
+
+/// A line on the terminal that says how far the recording is; nothing where there is none.
+#[derive(Debug)]
+struct Progress {
+    start: Instant,
+    duration: Option<Nanos>,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(start: Instant, duration: Option<Nanos>) -> Self {
+        Self { start, duration, is_shown: io::stderr().is_terminal() }
+    }
+
+    fn show(&self) {
+        let seconds = self.start.elapsed().as_secs();
+        let end = match self.duration {
+            Some(duration) => format!("{seconds} s of {duration}"),
+            None => format!("{seconds} s"),
+        };
+        self.print(&format!("\rrecording, {end}; Ctrl-C ends it with a report "));
+    }
+
+    fn clear(&self) {
+        self.print("\r\x1b[K");
+    }
+
+    fn print(&self, text: &str) {
+        if self.is_shown {
+            // Progress that cannot be shown is no reason to stop.
+            io::stderr().write_all(text.as_bytes()).unwrap_or_default();
+        }
+    }
+}
+
+/// Share of one CPU that this process used.
+fn recorder_cpu_pct(whole: &Observation) -> f64 {
+    let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+    let window = Duration::from_nanos(whole.end_at_ns - whole.start_at_ns);
+    if window.is_zero() { 0.0 } else { 100.0 * used.as_secs_f64() / window.as_secs_f64() }
+}

@@ -1,0 +1,249 @@
+//! One recording: attach, keep the ring empty, take snapshots.
+
+use std::{collections::HashSet, time::Duration};
+
+use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{
+    cgroups::CgroupNames,
+    child::Child,
+    convert,
+    cost::CostMeter,
+    switches::Reading,
+    targets::Targets,
+};
+use crate::{
+    Error, analysis, host,
+    kernel::{self, Features, Kernel, LoadOptions, Record, Rights, btf::KernelTypes},
+    model::{Buckets, Losses, Observation, Tally, TaskRow},
+};
+
+/// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
+const MAX_ENDED_ROWS: usize = 65_536;
+
+/// Turns between two looks at all tasks, where users decide: their changes fire no event.
+const RESELECT_TURNS: u32 = 10;
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Which tasks.
+    pub targets: Targets,
+    /// How much is measured.
+    pub detail: Detail,
+    /// Slots of the histogram pool.
+    pub n_hists: u32,
+    /// Bytes of the ring.
+    pub ring_bytes: u32,
+    /// A command to run and follow; empty for none.
+    pub command: Vec<String>,
+}
+
+/// A recording that goes on.
+#[expect(missing_debug_implementations, reason = "aya's maps have none")]
+pub struct Session {
+    kernel: Kernel,
+    targets: Targets,
+    degraded: Vec<String>,
+    cgroups: CgroupNames,
+    cost: CostMeter,
+    first: Reading,
+    start_at_ns: u64,
+    start_wall_ns: u64,
+    turns: u32,
+    reselect_requests: u32,
+    ended: Vec<TaskRow>,
+    folded: Tally,
+    n_folded: u64,
+    orphans: [Buckets; N_HISTS],
+    n_malformed: u64,
+}
+
+impl Session {
+    /// Attaches, selects the tasks that exist, and starts the command, if there is one.
+    pub fn start(options: &SessionOptions) -> Result<(Self, Option<Child>), Error> {
+        let rights = Rights::read();
+        let missing = rights.missing();
+        if !missing.is_empty() {
+            return Err(Error::MissingCapabilities(missing));
+        }
+        let release = kernel::release();
+        let types = KernelTypes::read(&release)?;
+        let features = Features::detect(&types, &release, rights);
+        let hierarchy = options.targets.hierarchy.as_ref();
+        let cgroups = CgroupNames::read(hierarchy);
+        let load = LoadOptions {
+            detail: options.detail,
+            selection: options.targets.selection.clone(),
+            needs: options.targets.needs,
+            cgroup_controller: hierarchy.and_then(super::cgroups::Hierarchy::controller),
+            cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
+            n_hists: options.n_hists,
+            ring_bytes: options.ring_bytes,
+        };
+        let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
+        let first = Reading::take(&kernel);
+        let start_at_ns = monotonic_ns();
+        kernel.select()?;
+        let child = if options.command.is_empty() {
+            None
+        } else {
+            Some(Child::spawn(&options.command, &mut kernel)?)
+        };
+        let session = Self {
+            kernel,
+            targets: options.targets.clone(),
+            degraded: features.degraded(options.detail),
+            cgroups,
+            cost: CostMeter::new(features.has_statistics),
+            first,
+            start_at_ns,
+            start_wall_ns: host::wall_clock_ns(),
+            turns: 0,
+            reselect_requests: 0,
+            ended: Vec::new(),
+            folded: Tally::default(),
+            n_folded: 0,
+            orphans: Default::default(),
+            n_malformed: 0,
+        };
+        Ok((session, child))
+    }
+
+    /// CLOCK_MONOTONIC and wall clock of the start.
+    #[must_use]
+    pub fn started_at(&self) -> (u64, u64) {
+        (self.start_at_ns, self.start_wall_ns)
+    }
+
+    /// In words, what is not measured here.
+    #[must_use]
+    pub fn degraded(&self) -> &[String] {
+        &self.degraded
+    }
+
+    /// Whether nothing that was asked for can be seen any more.
+    #[must_use]
+    pub fn are_targets_gone(&self) -> bool {
+        self.targets.are_gone()
+    }
+
+    /// Keeps the ring empty and the selection true. To be called about ten times a second.
+    pub fn turn(&mut self) -> Result<(), Error> {
+        self.drain();
+        let requests = self.kernel.reselect_requests();
+        let is_due = self.targets.needs.users && self.turns % RESELECT_TURNS == 0;
+        if is_due || requests != self.reselect_requests {
+            self.reselect_requests = requests;
+            self.kernel.select()?;
+        }
+        self.cost.turn(&self.kernel, monotonic_ns());
+        self.turns = self.turns.wrapping_add(1);
+        Ok(())
+    }
+
+    fn drain(&mut self) {
+        while let Some(record) = self.kernel.next_record() {
+            match record {
+                Record::Exit(record) => {
+                    let pool = &mut self.kernel.pool;
+                    let row = convert::row(&record, pool, &self.cgroups, std::process::id());
+                    self.keep(row);
+                }
+                Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
+                Record::Malformed => self.n_malformed += 1,
+            }
+        }
+    }
+
+    fn keep(&mut self, row: TaskRow) {
+        if self.ended.len() < MAX_ENDED_ROWS {
+            self.ended.push(row);
+        } else {
+            self.n_folded += 1;
+            self.folded = analysis::sum([&self.folded, &row.tally]);
+        }
+    }
+
+    /// Everything since the start, now.
+    pub fn snapshot(&mut self) -> Result<Observation, Error> {
+        self.drain();
+        self.cgroups.refresh();
+        let n_ended = self.ended.len();
+        let records = self.kernel.rows()?;
+        let mut rows: Vec<_> = records
+            .iter()
+            .map(|record| {
+                convert::row(record, &mut self.kernel.pool, &self.cgroups, std::process::id())
+            })
+            .collect();
+        // A task that ended while rows were written may be in both: its record is the later one.
+        self.drain();
+        let just_ended: HashSet<_> = self.ended[n_ended..].iter().map(identity).collect();
+        rows.retain(|row| !just_ended.contains(&identity(row)));
+        let end_at_ns = monotonic_ns();
+        self.cost.close(&self.kernel, end_at_ns);
+        rows.extend(self.ended.iter().cloned());
+        let cpus = Reading::take(&self.kernel).since(&self.first);
+        let unsent = self.unsent();
+        let losses = self.losses(&rows, &unsent, cpus.missed_switches);
+        Ok(Observation {
+            start_at_ns: self.start_at_ns,
+            start_wall_ns: self.start_wall_ns,
+            end_at_ns,
+            unsent,
+            cpus,
+            losses,
+            cost: self.cost.sample(),
+            n_open_at_start: rows.iter().map(open_at_start).sum(),
+            seeded_at_switch: self.kernel.cpu_states().iter().map(|cpu| cpu.seeded_at_switch).sum(),
+            rows,
+        })
+    }
+
+    /// What no row holds.
+    fn unsent(&mut self) -> Tally {
+        for (kind, hist) in self.kernel.pool.take_orphans() {
+            convert::add_hist(&mut self.orphans, kind, &hist);
+        }
+        let parts: Vec<_> = self.kernel.unsent().iter().map(convert::tally).collect();
+        let mut unsent = analysis::sum(parts.iter().chain([&self.folded]));
+        for (kind, hist) in (0..).zip(&self.orphans) {
+            convert::add_hist(&mut unsent.hists, kind, hist);
+        }
+        for (kind, slot) in self.kernel.shared_hists() {
+            convert::add_hist(&mut unsent.hists, kind, &kernel::buckets(&slot));
+        }
+        unsent
+    }
+
+    fn losses(&self, rows: &[TaskRow], unsent: &Tally, missed_switches: u64) -> Losses {
+        let tallies = rows.iter().map(|row| &row.tally).chain([unsent]);
+        Losses {
+            missed_switches,
+            unmeasured_waits: tallies.map(|tally| tally.class(WaitClass::Unmeasured).count).sum(),
+            folded_rows: self.n_folded,
+            recursion_misses: self.kernel.run_totals().recursion_misses,
+            malformed_records: self.n_malformed,
+            ..convert::losses(self.kernel.losses())
+        }
+    }
+}
+
+fn identity(row: &TaskRow) -> (u32, u64) {
+    (row.ident.tid, row.ident.start_time_ns)
+}
+
+fn open_at_start(row: &TaskRow) -> u64 {
+    let open = row.tally.open.iter().filter(|wait| wait.class == WaitClass::OpenAtStart).count();
+    row.tally.class(WaitClass::OpenAtStart).count + open as u64
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::try_from(now)
+        .ok()
+        .and_then(|now| u64::try_from(now.as_nanos()).ok())
+        .unwrap_or(0)
+}
