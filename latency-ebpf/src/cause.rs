@@ -5,14 +5,11 @@
 
 use latency_common::{class::WaitClass, cpu::CpuState};
 
-use crate::{globals as g, task::Task};
+use crate::task::Task;
 
 /// The class of the wait that begins as `prev`, still runnable, gives way to `next`.
 #[inline(always)]
 pub(crate) fn cause(prev: &Task, next: &Task, is_preempt: bool, cpu: &CpuState) -> WaitClass {
-    if !g::is_full() {
-        return WaitClass::Unknown;
-    }
     if !is_preempt && prev.is_in_sched_yield() {
         return WaitClass::Yield;
     }

@@ -7,7 +7,6 @@ use latency_common::{
 };
 
 use crate::{
-    globals as g,
     hist::add_sample,
     state::TaskState,
     task::Task,
@@ -82,7 +81,7 @@ pub(crate) fn book_kernel_wait(state: &mut TaskState, task: &Task) {
 pub(crate) fn note_preemptor(state: &mut TaskState, next: &Task, class: WaitClass) {
     state.preemptor_row = 0;
     let tid = next.tid();
-    if tid == 0 || !g::is_full() {
+    if tid == 0 {
         return;
     }
     let last = N_PREEMPTORS - 1;

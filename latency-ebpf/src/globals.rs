@@ -133,8 +133,8 @@ pub(crate) fn is_empty_run() -> bool {
     DETAIL.read() == Detail::Empty as u32
 }
 
-/// Whether causes and wakeup latency are measured.
+/// Whether only the kernel's own account is read.
 #[inline(always)]
-pub(crate) fn is_full() -> bool {
-    DETAIL.read() == Detail::Full as u32
+pub(crate) fn is_basic() -> bool {
+    DETAIL.read() == Detail::Basic as u32
 }

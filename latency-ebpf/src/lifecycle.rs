@@ -1,7 +1,7 @@
 //! New tasks. Ended ones are sent at their last switch-out (`sched.rs`).
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use latency_common::{loss::Loss, record::TaskPhase};
+use latency_common::{class::WaitClass, loss::Loss, record::TaskPhase};
 
 use crate::{
     maps::{control, count_loss},
@@ -31,6 +31,7 @@ pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
     // All of the kernel's figures begin at 0, as ours do, so nothing is cut off.
     state.flags = SELECTED | if is_followed { FOLLOWED } else { 0 };
     state.phase = TaskPhase::Sleeping as u32;
+    state.class = WaitClass::NewTask as u32;
     0
 }
 

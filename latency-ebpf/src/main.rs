@@ -6,6 +6,7 @@
 #![no_main]
 #![warn(clippy::float_arithmetic, clippy::indexing_slicing)]
 
+mod basic;
 mod cause;
 mod cgroup;
 mod counters;

@@ -12,6 +12,7 @@ use latency_common::{
 };
 
 use crate::{
+    basic,
     cause::cause,
     counters::{book_kernel_wait, book_latency, book_unmeasured, book_wait, note_preemptor},
     globals as g,
@@ -31,8 +32,6 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let prev = Task::new(ctx.arg(1));
     let next = Task::new(ctx.arg(2));
     // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    // SAFETY: the helper has no precondition.
     let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
         return 0;
     };
@@ -42,6 +41,17 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     }
     cpu.switches += 1;
     cpu.current = next.address();
+    if g::is_basic() {
+        if !prev.is_idle()
+            && let Some(state) = tracked(&prev, cpu, 0)
+            && state.is(SELECTED)
+        {
+            basic::switch_out(&prev, state, is_preempt);
+        }
+        return 0;
+    }
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
     if !prev.is_idle()
         && let Some(state) = tracked(&prev, cpu, now)
     {
@@ -143,7 +153,7 @@ fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
 
 /// Counts the switch as the kernel does, which has done so already.
 #[inline(always)]
-fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
+pub(crate) fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
     let (nvcsw, nivcsw) = (prev.nvcsw(), prev.nivcsw());
     let has_base = state.is(HAS_SWITCH_BASE);
     // A pending signal cancels a sleep: the task stays runnable, and the kernel counts a voluntary switch.
@@ -168,7 +178,7 @@ fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool, is_runnabl
 fn switch_in(next: &Task, state: &mut TaskState, now: u64) {
     if state.is_in(TaskPhase::Queued) {
         book_wait(state, next, elapsed(state.since_ns, now));
-        if g::is_full() && state.class == WaitClass::Wakeup as u32 {
+        if state.class == WaitClass::Wakeup as u32 {
             let began = state.waking_at_ns.max(state.off_at_ns);
             book_latency(state, next, elapsed(began, now));
         }

@@ -78,6 +78,7 @@ impl TaskState {
             self.class = WaitClass::OpenAtStart as u32;
         } else {
             self.set_phase(TaskPhase::Sleeping, now);
+            self.class = WaitClass::Wakeup as u32;
         }
     }
 

@@ -48,9 +48,7 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     }
     let task = Task::new(ctx.arg(0));
     begin_wait(&task, WaitClass::Wakeup);
-    if g::is_full() {
-        note_preemption(&task);
-    }
+    note_preemption(&task);
     0
 }
 

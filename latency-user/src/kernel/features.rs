@@ -92,7 +92,7 @@ impl Features {
     #[must_use]
     pub fn degraded(&self, detail: Detail) -> Vec<String> {
         if detail != Detail::Full {
-            return Vec::new();
+            return vec![reduced(detail).to_owned()];
         }
         self.list
             .iter()
@@ -125,6 +125,18 @@ impl Features {
         };
         let why = format!("{reason}: the end of a slice is booked as unknown");
         degradable("cause: tick, hrtick", self.callbacks.tick != 0, "the timers' callbacks are known by address", &why, "run as root, or add CAP_SYSLOG")
+    }
+}
+
+/// What a reduced recording leaves out.
+fn reduced(detail: Detail) -> &'static str {
+    match detail {
+        Detail::Empty => "empty programs: nothing is measured",
+        Detail::Basic => {
+            "basic: waits are the kernel's own account, without a second one to audit it, without \
+             causes and without the latency from waking; wakeups that preempt at once read as 0"
+        }
+        Detail::Full => "",
     }
 }
 

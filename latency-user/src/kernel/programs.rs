@@ -45,8 +45,8 @@ pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> 
         ("sched_exit_tp", is_full && features.needs_sched_exit),
         ("sched_migrate_task", is_full),
         ("sched_waking", is_full),
-        ("sched_wakeup_new", true),
-        ("sched_wakeup", true),
+        ("sched_wakeup_new", detail != Detail::Basic),
+        ("sched_wakeup", detail != Detail::Basic),
         ("sched_switch", true),
     ]
     .into_iter()

@@ -11,6 +11,7 @@ pub(super) struct Reading {
     /// `ctxt` before and after ours was read: the truth lies between.
     kernel_before: u64,
     kernel_after: u64,
+    n_cpus: u64,
     local_timer_interrupts: Option<u64>,
     steal_ns: u64,
 }
@@ -20,7 +21,8 @@ impl Reading {
     pub(super) fn take(kernel: &Kernel) -> Self {
         let before = fs::read_to_string("/proc/stat").unwrap_or_default();
         let mut ours = CpuTotals::default();
-        for cpu in kernel.cpu_states() {
+        let cpus = kernel.cpu_states();
+        for cpu in &cpus {
             ours.switches += cpu.switches;
             ours.missed_switches += cpu.missed_switches;
             ours.ticks += cpu.ticks;
@@ -32,15 +34,20 @@ impl Reading {
             ours,
             kernel_before: context_switches(&before),
             kernel_after: context_switches(&after),
+            n_cpus: cpus.len() as u64,
             local_timer_interrupts: local_timer_interrupts(&interrupts),
             steal_ns: steal_ns(&after),
         }
     }
 
     /// The growth since an earlier reading.
+    ///
+    /// Each CPU may be within a switch that only the kernel has counted, or run a task whose switch-in
+    /// fired no event and whose break in the chain is yet to be seen.
     pub(super) fn since(&self, earlier: &Self) -> CpuTotals {
         let slack = (self.kernel_after - self.kernel_before)
-            + (earlier.kernel_after - earlier.kernel_before);
+            + (earlier.kernel_after - earlier.kernel_before)
+            + self.n_cpus;
         CpuTotals {
             switches: self.ours.switches - earlier.ours.switches,
             missed_switches: self.ours.missed_switches - earlier.ours.missed_switches,

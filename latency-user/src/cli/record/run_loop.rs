@@ -62,6 +62,7 @@ pub(super) async fn record(
     // Before anything is attached, so that a signal at any time ends in a report.
     let mut signals = Signals::install()?;
     let (mut session, mut child) = Session::start(options)?;
+    let cpu_at_start = cpu_time();
     let mut previous = Observation::default();
     let end = observe(&mut session, plan, &mut printer, &mut child, &mut signals, &mut previous).await?;
     reset_interrupt();
@@ -72,7 +73,7 @@ pub(super) async fn record(
     if plan.interval.is_some() {
         printer.interval(&analysis::difference(&whole, &previous))?;
     }
-    let cpu_pct = recorder_cpu_pct(&whole);
+    let cpu_pct = percent_of_window(cpu_time() - cpu_at_start, &whole);
     let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
     drop(session);
     let child = match (end, child) {
@@ -215,9 +216,11 @@ impl Progress {
     }
 }
 
-/// Share of one CPU that this process used.
-fn recorder_cpu_pct(whole: &Observation) -> f64 {
-    let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+fn percent_of_window(used: Duration, whole: &Observation) -> f64 {
     let window = Duration::from_nanos(whole.end_at_ns - whole.start_at_ns);
     if window.is_zero() { 0.0 } else { 100.0 * used.as_secs_f64() / window.as_secs_f64() }
 }

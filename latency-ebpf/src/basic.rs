@@ -1,0 +1,45 @@
+//! The cheapest recording: one program, no clock reading, the kernel's own account of each wait.
+//!
+//! What the kernel added to a task's run delay between two of its switch-outs is the wait before the
+//! stint that ends. That gives kinds and distributions, but no second account to audit it with, and it
+//! shares the kernel's blind spot: the wait of a wakeup that preempts at once reads as 0.
+
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use latency_common::{
+    class::{WaitClass, still_runnable},
+    record::TaskPhase,
+};
+
+use crate::{
+    counters::{book_kernel_wait, book_wait},
+    rows::send_ended,
+    sched::count_switch,
+    state::{FRESH, TaskState},
+    task::Task,
+};
+
+/// Books the wait and the stint that a switch-out ends.
+#[inline(always)]
+pub(crate) fn switch_out(prev: &Task, state: &mut TaskState, is_preempt: bool) {
+    let waited_ns = prev.run_delay().wrapping_sub(state.last_run_delay);
+    // A task that ran when it was selected had waited before.
+    if !(state.is(FRESH) && state.is_in(TaskPhase::Running)) {
+        book_wait(state, prev, waited_ns);
+    }
+    book_kernel_wait(state, prev);
+    let sum_exec = prev.sum_exec();
+    let stint = sum_exec.wrapping_sub(state.last_sum_exec);
+    state.counters.on_cpu_ns += stint;
+    state.counters.on_cpu_unaudited_ns += stint;
+    state.last_sum_exec = sum_exec;
+    let is_runnable = still_runnable(is_preempt, prev.state());
+    count_switch(prev, state, is_preempt, is_runnable);
+    state.flags &= !FRESH;
+    // Whatever goes on now is booked when it has ended.
+    state.phase = TaskPhase::Unknown as u32;
+    state.class = if is_runnable { WaitClass::Unknown } else { WaitClass::Wakeup } as u32;
+    if prev.is_dead() {
+        // SAFETY: the helper has no precondition.
+        send_ended(prev, state, unsafe { bpf_ktime_get_ns() });
+    }
+}
