@@ -22,8 +22,10 @@ use crate::{
 #[inline(always)]
 pub(crate) fn switch_out(prev: &Task, state: &mut TaskState, is_preempt: bool) {
     let waited_ns = prev.run_delay().wrapping_sub(state.last_run_delay);
-    // A task that ran when it was selected had waited before.
-    if !(state.is(FRESH) && state.is_in(TaskPhase::Running)) {
+    // A task that ran when it was selected had waited before; of one that waited then, the kernel
+    // does not say how much of the wait came after.
+    let began_before = state.class == WaitClass::OpenAtStart as u32;
+    if !began_before && !(state.is(FRESH) && state.is_in(TaskPhase::Running)) {
         book_wait(state, prev, waited_ns);
     }
     book_kernel_wait(state, prev);
