@@ -45,8 +45,10 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
 }
 
 /// Sends the row of a task at its last switch-out; where the ring is full, its counts are kept apart.
-#[inline(always)]
-pub(crate) fn send_ended(task: &Task, state: &mut TaskState, now: u64) {
+///
+/// Out of line, so that what every switch executes stays on few cache lines.
+#[inline(never)]
+pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     // From here on the task is neither measured nor shown again.
     state.phase = TaskPhase::Dead as u32;
     state.flags = 0;
@@ -57,7 +59,7 @@ pub(crate) fn send_ended(task: &Task, state: &mut TaskState, now: u64) {
         return;
     };
     let record = entry.as_mut_ptr();
-    let mut header = header(task, state, now);
+    let mut header = header(&task, state, now);
     header.tag = RecordTag::Exit as u64;
     // SAFETY: the reserved record is ours until it is submitted.
     unsafe { (*record).header = header };

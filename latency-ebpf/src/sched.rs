@@ -58,7 +58,7 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         if state.is(SELECTED) {
             switch_out(&prev, &next, state, is_preempt, is_chained, cpu, now);
         } else if state.is(WAS_SELECTED) && prev.is_dead() {
-            send_ended(&prev, state, now);
+            send_ended(prev, state, now);
         }
     }
     if !next.is_idle()
@@ -83,18 +83,18 @@ fn tracked(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut Tas
         count_loss(Loss::UntrackedSwitches);
         return None;
     }
-    let state = create(task);
-    match state {
-        Some(state) => {
-            cpu.seeded_at_switch += 1;
-            state.begin(task, 0, now);
-            Some(state)
-        }
-        None => {
-            count_loss(Loss::UntrackedTasks);
-            None
-        }
-    }
+    seed(task, cpu, now)
+}
+
+#[inline(always)]
+fn seed(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+    let Some(state) = create(task) else {
+        count_loss(Loss::UntrackedTasks);
+        return None;
+    };
+    cpu.seeded_at_switch += 1;
+    state.begin(task, 0, now);
+    Some(state)
 }
 
 #[inline(always)]
@@ -125,7 +125,7 @@ fn switch_out(
     } else {
         state.set_phase(TaskPhase::Sleeping, now);
         if prev.is_dead() {
-            send_ended(prev, state, now);
+            send_ended(*prev, state, now);
         }
     }
 }

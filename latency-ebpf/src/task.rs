@@ -27,6 +27,8 @@ pub(crate) fn load<T: Copy>(base: *const u8, offset: &Global<u32>) -> T {
 }
 
 /// A typed pointer to a `task_struct`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct Task(*const u8);
 
 impl Task {
