@@ -21,6 +21,7 @@ mod rust_source;
 mod setup;
 mod shell;
 mod strip;
+mod sysroot;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about)]
