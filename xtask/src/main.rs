@@ -13,15 +13,18 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod build_ebpf;
+mod check_ebpf;
 mod debian;
 #[path = "../../latency-user/ebpf_digest.rs"]
 mod ebpf_digest;
 mod project;
+mod release;
 mod rust_source;
 mod setup;
 mod shell;
 mod strip;
 mod sysroot;
+mod vm;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about)]
@@ -36,6 +39,10 @@ enum Task {
     Setup,
     /// Rebuilds the BPF object that is committed
     BuildEbpf,
+    /// Proves that the committed BPF object is what the sources give
+    CheckEbpf,
+    /// Runs the guest's checks on other kernels in emulated machines
+    Vm(vm::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -52,5 +59,7 @@ fn run(task: &Task) -> Result<()> {
     match task {
         Task::Setup => setup::setup().map(drop),
         Task::BuildEbpf => build_ebpf::build_ebpf(),
+        Task::CheckEbpf => check_ebpf::check_ebpf(),
+        Task::Vm(arguments) => vm::vm(arguments),
     }
 }
