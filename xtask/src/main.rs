@@ -14,9 +14,11 @@ use clap::{Parser, Subcommand};
 
 mod build_ebpf;
 mod check_ebpf;
+mod ci;
 mod debian;
 #[path = "../../latency-user/ebpf_digest.rs"]
 mod ebpf_digest;
+mod overhead;
 mod project;
 mod release;
 mod rust_source;
@@ -24,6 +26,9 @@ mod setup;
 mod shell;
 mod strip;
 mod sysroot;
+mod test;
+#[cfg(test)]
+mod tidy;
 mod vm;
 
 #[derive(Debug, Parser)]
@@ -41,6 +46,14 @@ enum Task {
     BuildEbpf,
     /// Proves that the committed BPF object is what the sources give
     CheckEbpf,
+    /// Checks formatting, lints, the committed object and the documentation
+    Check,
+    /// Runs all tests: unit, on the live kernel, on other kernels
+    Test(test::Arguments),
+    /// Runs `check`, then `test`
+    Ci,
+    /// Measures what schedlat adds to each switch, against other tools
+    Overhead(overhead::Arguments),
     /// Runs the guest's checks on other kernels in emulated machines
     Vm(vm::Arguments),
 }
@@ -60,6 +73,10 @@ fn run(task: &Task) -> Result<()> {
         Task::Setup => setup::setup().map(drop),
         Task::BuildEbpf => build_ebpf::build_ebpf(),
         Task::CheckEbpf => check_ebpf::check_ebpf(),
+        Task::Check => ci::check(),
+        Task::Test(arguments) => test::test(arguments),
+        Task::Ci => ci::ci(),
+        Task::Overhead(arguments) => overhead::overhead(arguments),
         Task::Vm(arguments) => vm::vm(arguments),
     }
 }
