@@ -51,6 +51,40 @@ struct Variant {
     command: Vec<String>,
     /// How much of what `runqlat` adds it may add.
     budget: Option<f64>,
+    /// Whether the comparison goes on without it where it does not run.
+    optional: bool,
+}
+
+impl Variant {
+    fn new(name: &'static str, command: Vec<String>) -> Self {
+        Self {
+            name,
+            command,
+            budget: None,
+            optional: false,
+        }
+    }
+
+    fn within(self, budget: f64) -> Self {
+        Self {
+            budget: Some(budget),
+            ..self
+        }
+    }
+
+    fn optional(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
+    }
+
+    /// Starts and stops it once, which also shows that it can.
+    fn warm_up(&self) -> Result<()> {
+        Recorder::start(&self.command)
+            .and_then(Recorder::stop)
+            .with_context(|| format!("cannot observe with {}", self.name))
+    }
 }
 
 /// Measures all variants and judges schedlat's.
@@ -61,7 +95,7 @@ pub(crate) fn overhead(arguments: &Arguments) -> Result<()> {
     ensure_installed(&PROGRAMS)?;
     let n_cpus = thread::available_parallelism().map_or(1, usize::from);
     let cpu = arguments.cpu.unwrap_or(n_cpus - 1);
-    let variants = variants()?;
+    let variants = that_run(variants()?)?;
 
     let mut comparison = Comparison::new(&variants);
     for round in 1..=arguments.rounds {
@@ -80,6 +114,8 @@ pub(crate) fn overhead(arguments: &Arguments) -> Result<()> {
         comparison.add_round(bare, observed);
     }
 
+    // What perf recorded is hundreds of megabytes that nobody reads.
+    fs::remove_dir_all(project::target("overhead")).context("cannot remove target/overhead")?;
     print!("{}", comparison.table());
     if let Some(path) = &arguments.json {
         fs::write(path, comparison.json().to_string() + "\n")
@@ -95,51 +131,37 @@ fn variants() -> Result<Vec<Variant>> {
             .map(str::to_owned)
             .to_vec()
     };
+    let folder = project::target("overhead");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let data = folder.join("perf.data").display().to_string();
+    let mut perf = program("perf")?;
+    perf.extend(["sched", "record", "--output", &data].map(str::to_owned));
+
     let mut variants = vec![
-        Variant {
-            name: "schedlat, empty programs",
-            command: record("empty"),
-            budget: None,
-        },
-        Variant {
-            name: "schedlat, basic",
-            command: record("basic"),
-            budget: Some(0.35),
-        },
-        Variant {
-            name: "schedlat, default",
-            command: record("full"),
-            budget: Some(0.6),
-        },
-        Variant {
-            name: verdict::REFERENCE,
-            command: program("runqlat")?,
-            budget: None,
-        },
+        Variant::new("schedlat, empty programs", record("empty")),
+        Variant::new("schedlat, basic", record("basic")).within(0.35),
+        Variant::new("schedlat, default", record("full")).within(0.6),
+        Variant::new(verdict::REFERENCE, program("runqlat")?),
+        Variant::new("perf sched record", perf).optional(),
     ];
     if let (Ok(bpftrace), Ok(script)) = (program("bpftrace"), program("runqlat.bt")) {
         let command = [bpftrace, script].concat();
-        variants.push(Variant {
-            name: "bpftrace runqlat.bt",
-            command,
-            budget: None,
-        });
+        variants.push(Variant::new("bpftrace runqlat.bt", command).optional());
     }
-    let data = project::target("overhead").join("perf.data");
-    fs::create_dir_all(project::target("overhead")).context("cannot create target/overhead")?;
-    let options = ["sched", "record", "--output"].map(str::to_owned);
-    let command = [
-        program("perf")?,
-        options.to_vec(),
-        vec![data.display().to_string()],
-    ]
-    .concat();
-    variants.push(Variant {
-        name: "perf sched record",
-        command,
-        budget: None,
-    });
     Ok(variants)
+}
+
+/// Those that run here; one that must and does not is an error.
+fn that_run(variants: Vec<Variant>) -> Result<Vec<Variant>> {
+    let mut running = Vec::new();
+    for variant in variants {
+        match variant.warm_up() {
+            Ok(()) => running.push(variant),
+            Err(error) if variant.optional => eprintln!("left out: {error:#}"),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(running)
 }
 
 fn program(name: &str) -> Result<Vec<String>> {
@@ -149,10 +171,10 @@ fn program(name: &str) -> Result<Vec<String>> {
 
 /// Microseconds per round trip of two processes on `cpu`.
 fn ping_pong(cpu: usize, loops: u32) -> Result<f64> {
-    let mut perf = Command::new("taskset");
-    perf.args(["-c", &cpu.to_string(), "perf", "bench"]);
-    perf.args(["sched", "pipe", "--loop", &loops.to_string()]);
-    let printed = shell::capture(&mut perf)?;
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-c", &cpu.to_string(), "perf", "bench"]);
+    taskset.args(["sched", "pipe", "--loop", &loops.to_string()]);
+    let printed = shell::capture(&mut taskset)?;
     micros_per_op(&printed)
         .with_context(|| format!("no 'usecs/op' in what perf printed: {printed}"))
 }

@@ -3,6 +3,7 @@
 //! Promises: it observes when [`Recorder::start`] returns and has left nothing in the kernel when
 //! [`Recorder::stop`] does; one that will not start or stop is an error, never a wrong figure.
 
+use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ impl Recorder {
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot run {program}"))?;
         let mut recorder = Self {
@@ -55,7 +56,7 @@ impl Recorder {
         while started.elapsed() < PATIENCE {
             thread::sleep(POLL);
             if let Some(status) = self.child.try_wait().context("cannot watch it")? {
-                bail!("it ended at once: {status}");
+                bail!("it ended at once: {status}{}", self.last_words());
             }
             let now = n_bpf_programs()?;
             if now != n_programs {
@@ -67,6 +68,18 @@ impl Recorder {
             }
         }
         bail!("it attached nothing within {} s", PATIENCE.as_secs())
+    }
+
+    /// The last line of what it said when it would not run.
+    fn last_words(&mut self) -> String {
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.child.stderr
+            && stderr.read_to_string(&mut said).is_ok()
+            && let Some(line) = said.lines().rfind(|line| !line.trim().is_empty())
+        {
+            return format!(": {}", line.trim());
+        }
+        String::new()
     }
 
     /// Interrupts it and waits until its programs are gone.

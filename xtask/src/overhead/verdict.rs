@@ -151,18 +151,16 @@ fn quantile(values: &[f64], q: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn variant(name: &'static str, budget: Option<f64>) -> Variant {
-        Variant {
-            name,
-            command: Vec::new(),
-            budget,
-        }
+    fn reference_variant() -> Variant {
+        Variant::new(REFERENCE, vec![])
     }
 
     /// `ours` and the reference over a bare run of 3 µs.
     fn check(ours: f64, reference: f64, is_within: bool) {
-        let mut comparison =
-            Comparison::new(&[variant("ours", Some(0.5)), variant(REFERENCE, None)]);
+        let mut comparison = Comparison::new(&[
+            Variant::new("ours", vec![]).within(0.5),
+            reference_variant(),
+        ]);
         comparison.add_round(3.0, vec![ours, reference]);
         assert_eq!(
             comparison.judge().is_ok(),
@@ -191,7 +189,7 @@ mod tests {
 
     #[test]
     fn one_outlier_does_not_move_the_median() {
-        let mut comparison = Comparison::new(&[variant(REFERENCE, None)]);
+        let mut comparison = Comparison::new(&[reference_variant()]);
         for added in [1.0, 1.0, 50.0] {
             comparison.add_round(3.0, vec![3.0 + added]);
         }
