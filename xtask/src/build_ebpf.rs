@@ -6,26 +6,22 @@
 //! ([`crate::strip`]).
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, anyhow};
 
-use crate::setup::{self, Toolchain};
-use crate::{ebpf_digest, project, shell, strip};
+use crate::setup::{Toolchain, setup};
+use crate::{ebpf_digest, project, shell, strip, sysroot};
 
 const TARGET: &str = "bpfel-unknown-none";
 const PACKAGE: &str = "latency-ebpf";
 const BINARY: &str = "schedlat";
 
-/// The name that the library sources have in the object, wherever they are.
-const LIBRARY: &str = "/rust/library";
-
 /// Rebuilds the committed object and its digests.
 pub(crate) fn build_ebpf() -> Result<()> {
     let root = project::root();
-    let object = compile(root, &setup::setup()?)?;
+    let object = compile(root, &setup()?)?;
     let record = ebpf_digest::record(root, &object).context("cannot read the BPF sources")?;
     let path = root.join(ebpf_digest::OBJECT);
     write(&path, &object)?;
@@ -51,7 +47,7 @@ pub(crate) fn compile(root: &Path, toolchain: &Toolchain) -> Result<Vec<u8>> {
 /// `cargo SUBCOMMAND` for the BPF package in `root`, with everything a BPF target needs.
 pub(crate) fn cargo(root: &Path, toolchain: &Toolchain, subcommand: &str) -> Result<Command> {
     let folder = root.join("target/bpf");
-    let library = link_library(&folder, &toolchain.library)?;
+    let sysroot = sysroot::assemble(&folder.join("sysroot"), toolchain)?;
     let mut cargo = shell::cargo();
     cargo
         .current_dir(root)
@@ -66,29 +62,16 @@ pub(crate) fn cargo(root: &Path, toolchain: &Toolchain, subcommand: &str) -> Res
         ])
         // A folder of its own: other flags in the same one would rebuild everything each time.
         .args(["-Z", "build-std=core", "--target-dir"])
-        .arg(folder)
+        .arg(&folder)
+        .env("RUSTC", &sysroot.rustc)
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_ENCODED_RUSTFLAGS", rustflags(root, &library)?)
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            rustflags(root, &sysroot.library)?,
+        )
         .env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &toolchain.linker)
-        .env("__CARGO_TESTS_ONLY_SRC_ROOT", &library)
         .env_remove("RUSTFLAGS");
     Ok(cargo)
-}
-
-/// Makes the library sources appear inside the project, always at the same place: cargo hashes
-/// the path of what lies outside into every symbol name, and that of what lies inside relative
-/// to the project.
-fn link_library(folder: &Path, library: &Path) -> Result<PathBuf> {
-    let link = folder.join("library");
-    if fs::read_link(&link).is_ok_and(|current| current == library) {
-        return Ok(link);
-    }
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    if link.is_symlink() {
-        fs::remove_file(&link).with_context(|| format!("cannot remove {}", link.display()))?;
-    }
-    symlink(library, &link).with_context(|| format!("cannot create {}", link.display()))?;
-    Ok(link)
 }
 
 fn rustflags(root: &Path, library: &Path) -> Result<String> {
@@ -98,16 +81,28 @@ fn rustflags(root: &Path, library: &Path) -> Result<String> {
         "-Clink-arg=--btf".to_owned(),
     ];
     // The last match wins. Cargo names what lies inside the project by relative paths.
-    for (path, name) in [
-        (root, "/schedlat"),
-        (&shell::cargo_home()?, "/cargo"),
-        (&setup::sysroot()?, "/rust"),
-        (library, LIBRARY),
-        (library.strip_prefix(root).unwrap_or(library), LIBRARY),
-    ] {
+    let cargo_home = shell::cargo_home()?;
+    let relative = library.strip_prefix(root).unwrap_or(library);
+    let mut names = vec![
+        (root.to_path_buf(), "/schedlat"),
+        (cargo_home.clone(), "/cargo"),
+    ];
+    names.extend(registries(&cargo_home).map(|registry| (registry, "/registry")));
+    names.extend([library, relative].map(|path| (path.to_path_buf(), "/rust/library")));
+    for (path, name) in names {
         flags.push(format!("--remap-path-prefix={}={name}", path.display()));
     }
     Ok(flags.join("\u{1f}"))
+}
+
+/// Where cargo unpacks packages: a folder named after the registry, which may be a mirror.
+fn registries(cargo_home: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = fs::read_dir(cargo_home.join("registry/src"));
+    folders
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|folder| folder.path())
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {

@@ -13,14 +13,23 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod build_ebpf;
+mod check_ebpf;
+mod ci;
 mod debian;
 #[path = "../../latency-user/ebpf_digest.rs"]
 mod ebpf_digest;
+mod overhead;
 mod project;
+mod release;
 mod rust_source;
 mod setup;
 mod shell;
 mod strip;
+mod sysroot;
+mod test;
+#[cfg(test)]
+mod tidy;
+mod vm;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about)]
@@ -35,6 +44,18 @@ enum Task {
     Setup,
     /// Rebuilds the BPF object that is committed
     BuildEbpf,
+    /// Proves that the committed BPF object is what the sources give
+    CheckEbpf,
+    /// Checks formatting, lints, the committed object and the documentation
+    Check,
+    /// Runs all tests: unit, on the live kernel, on other kernels
+    Test(test::Arguments),
+    /// Runs `check`, then `test`
+    Ci,
+    /// Measures what schedlat adds to each switch, against other tools
+    Overhead(overhead::Arguments),
+    /// Runs the guest's checks on other kernels in emulated machines
+    Vm(vm::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,5 +72,11 @@ fn run(task: &Task) -> Result<()> {
     match task {
         Task::Setup => setup::setup().map(drop),
         Task::BuildEbpf => build_ebpf::build_ebpf(),
+        Task::CheckEbpf => check_ebpf::check_ebpf(),
+        Task::Check => ci::check(),
+        Task::Test(arguments) => test::test(arguments),
+        Task::Ci => ci::ci(),
+        Task::Overhead(arguments) => overhead::overhead(arguments),
+        Task::Vm(arguments) => vm::vm(arguments),
     }
 }

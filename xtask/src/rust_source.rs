@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use crate::debian::archive::Archive;
+use crate::debian::archive::{Archive, Package};
 use crate::{project, shell};
 
 /// Names a `library/` folder, or a tar archive of one, to use before anything else.
@@ -106,25 +106,38 @@ fn add_component() -> Result<()> {
 
 fn from_debian(version: &str, library: &Path) -> Result<()> {
     let archive = Archive::open(SUITE)?;
-    let versions = archive.versions("rust-src")?;
-    let wanted = versions
-        .iter()
-        .find(|candidate| candidate.split(['+', '-', '~']).next() == Some(version))
-        .with_context(|| {
-            format!(
-                "Debian {SUITE} has rust-src {}, not {version}",
-                versions.join(", ")
-            )
-        })?;
+    let packages = archive.versions(&["rust-src"])?;
+    let upstream = |package: &&Package| {
+        package
+            .version
+            .split(['+', '-', '~'])
+            .next()
+            .is_some_and(|upstream| upstream == version)
+    };
+    let package = packages.iter().find(upstream).with_context(|| {
+        let versions: Vec<_> = packages
+            .iter()
+            .map(|package| package.version.as_str())
+            .collect();
+        format!(
+            "Debian {SUITE} has rust-src {}, not {version}",
+            versions.join(", ")
+        )
+    })?;
     let scratch = project::target("rust-src").join("package");
-    archive.unpack("rust-src", wanted, &scratch)?;
+    archive.unpack(package, &scratch)?;
 
     if let Some(folder) = library.parent() {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    let packaged = scratch.join(format!("usr/src/rustc-{version}/library"));
-    fs::rename(&packaged, library)
-        .with_context(|| format!("cannot find {} in rust-src {wanted}", packaged.display()))?;
+    let sources = scratch.join(format!("usr/src/rustc-{version}/library"));
+    fs::rename(&sources, library).with_context(|| {
+        format!(
+            "cannot find {} in rust-src {}",
+            sources.display(),
+            package.version
+        )
+    })?;
     fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))
 }

@@ -17,6 +17,8 @@ const BPF_LINKER: &str = "0.10.3";
 /// What a BPF build is done with.
 #[derive(Debug)]
 pub(crate) struct Toolchain {
+    /// The folder of the Rust toolchain.
+    pub(crate) sysroot: PathBuf,
     pub(crate) linker: PathBuf,
     /// The sources of the standard library.
     pub(crate) library: PathBuf,
@@ -24,13 +26,17 @@ pub(crate) struct Toolchain {
 
 /// Makes everything available that the BPF build needs.
 pub(crate) fn setup() -> Result<Toolchain> {
+    let sysroot = sysroot()?;
     let linker = bpf_linker()?;
-    let library = rust_source::locate(&sysroot()?)?;
-    Ok(Toolchain { linker, library })
+    let library = rust_source::locate(&sysroot)?;
+    Ok(Toolchain {
+        sysroot,
+        linker,
+        library,
+    })
 }
 
-/// The toolchain's own folder.
-pub(crate) fn sysroot() -> Result<PathBuf> {
+fn sysroot() -> Result<PathBuf> {
     let path = shell::capture(Command::new("rustc").args(["--print", "sysroot"]))?;
     Ok(path.trim_end().into())
 }

@@ -7,17 +7,39 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use super::sources::Source;
 use crate::{project, shell};
 
+/// How long a package list is used before it is fetched again.
+const FRESH: Duration = Duration::from_hours(12);
+
 /// A suite such as `trixie-backports` on the machine's mirror.
 #[derive(Debug)]
 pub(crate) struct Archive {
     suite: String,
     state: PathBuf,
+}
+
+/// A package in one of its versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+impl Package {
+    /// A line of `apt-cache madison`: `name | version | where`.
+    fn from_madison(line: &str) -> Option<Self> {
+        let mut fields = line.split('|').map(|field| field.trim().to_owned());
+        Some(Self {
+            name: fields.next()?,
+            version: fields.next()?,
+        })
+    }
 }
 
 impl Archive {
@@ -36,36 +58,50 @@ impl Archive {
             suite: suite.to_owned(),
             state,
         };
-        shell::capture(archive.apt("apt-get").args(["--quiet", "update"]))
-            .with_context(|| format!("cannot fetch the package list of Debian {suite}"))?;
+        archive.update()?;
         Ok(archive)
     }
 
-    /// The versions of `package`, as the suite lists them.
-    pub(crate) fn versions(&self, package: &str) -> Result<Vec<String>> {
-        let listing = shell::capture(self.apt("apt-cache").args(["madison", package]))?;
-        let version = |line: &str| line.split('|').nth(1).map(|field| field.trim().to_owned());
-        Ok(listing.lines().filter_map(version).collect())
+    fn update(&self) -> Result<()> {
+        let stamp = self.state.join("updated");
+        let age = stamp
+            .metadata()
+            .and_then(|stamp| stamp.modified())
+            .map(|time| time.elapsed());
+        if let Ok(Ok(age)) = age
+            && age < FRESH
+        {
+            return Ok(());
+        }
+        shell::capture(self.apt("apt-get").args(["--quiet", "update"]))
+            .with_context(|| format!("cannot fetch the package list of Debian {}", self.suite))?;
+        fs::write(&stamp, "").with_context(|| format!("cannot write {}", stamp.display()))
     }
 
-    /// The names of the packages that contain `part`.
-    pub(crate) fn packages(&self, part: &str) -> Result<Vec<String>> {
-        let listing = shell::capture(self.apt("apt-cache").args(["pkgnames"]))?;
-        Ok(listing
-            .lines()
-            .filter(|name| name.contains(part))
-            .map(str::to_owned)
-            .collect())
+    /// The names of all packages.
+    pub(crate) fn packages(&self) -> Result<Vec<String>> {
+        let listing = shell::capture(self.apt("apt-cache").arg("pkgnames"))?;
+        Ok(listing.lines().map(str::to_owned).collect())
     }
 
-    /// Downloads `package` in `version` and unpacks it into `folder`.
-    pub(crate) fn unpack(&self, package: &str, version: &str, folder: &Path) -> Result<()> {
+    /// Every version that the suite has of the packages `names`.
+    pub(crate) fn versions<Name: AsRef<str>>(&self, names: &[Name]) -> Result<Vec<Package>> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names = names.iter().map(AsRef::as_ref);
+        let listing = shell::capture(self.apt("apt-cache").arg("madison").args(names))?;
+        Ok(listing.lines().filter_map(Package::from_madison).collect())
+    }
+
+    /// Downloads `package` and unpacks it into `folder`.
+    pub(crate) fn unpack(&self, package: &Package, folder: &Path) -> Result<()> {
         let downloads = self.state.join("downloads");
         for needed in [&*downloads, folder] {
             fs::create_dir_all(needed)
                 .with_context(|| format!("cannot create {}", needed.display()))?;
         }
-        let wanted = format!("{package}={version}");
+        let wanted = format!("{}={}", package.name, package.version);
         shell::capture(
             self.apt("apt-get")
                 .current_dir(&downloads)

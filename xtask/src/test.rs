@@ -1,0 +1,108 @@
+//! `cargo xtask test`: every test there is, with the programs they drive.
+//!
+//! Promises: runs all suites even when one fails, and names those that did; without root it runs
+//! what needs none and fails, because the rest has not been shown.
+//! Leaves to others: the virtual machines ([`crate::vm`]).
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::debian::install::{Program, ensure_installed};
+use crate::{project, release, shell, vm};
+
+/// The programs that the tests on the live kernel drive or compare with.
+const PROGRAMS: [Program; 7] = [
+    Program::of("bpftool", "bpftool"),
+    Program::of("bpftrace", "bpftrace"),
+    Program::of("runqlat", "libbpf-tools"),
+    Program::of("perf", "linux-perf"),
+    Program::of("hackbench", "rt-tests"),
+    Program::of("trace-cmd", "trace-cmd"),
+    Program::of("stress-ng", "stress-ng"),
+];
+
+/// Which tests to run.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Arguments {
+    /// Leave out the kernels in emulated machines
+    #[arg(long)]
+    skip_vm: bool,
+    /// Only the tests whose name contains this, and no virtual machines; further arguments go to
+    /// the test harness
+    #[arg(last = true, value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+/// Runs the tests that need nothing, those on the live kernel, and those on other kernels.
+pub(crate) fn test(arguments: &Arguments) -> Result<()> {
+    let with_vm = !arguments.skip_vm && arguments.filter.is_empty();
+    if shell::is_root() {
+        let programs = [&PROGRAMS[..], if with_vm { &vm::PROGRAMS } else { &[] }].concat();
+        ensure_installed(&programs)?;
+    }
+
+    let mut failed = Vec::new();
+    note("unit tests", unit_tests(&arguments.filter), &mut failed);
+    if !shell::is_root() {
+        bail!(
+            "the tests on the live kernel and on other kernels have not run: they need root\n\
+             help: sudo -E env PATH=\"$PATH\" cargo xtask test"
+        );
+    }
+    note(
+        "tests on the live kernel",
+        live_tests(&arguments.filter),
+        &mut failed,
+    );
+    if with_vm {
+        note(
+            "tests on other kernels",
+            vm::vm(&vm::Arguments::default()),
+            &mut failed,
+        );
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn note(suite: &'static str, outcome: Result<()>, failed: &mut Vec<&'static str>) {
+    if let Err(error) = outcome {
+        eprintln!("{suite}: {error:#}");
+        failed.push(suite);
+    }
+}
+
+fn unit_tests(filter: &[String]) -> Result<()> {
+    let mut cargo = shell::cargo();
+    cargo
+        .current_dir(project::root())
+        .args(["test", "--no-fail-fast"])
+        .args([
+            "--package",
+            "latency-common",
+            "--package",
+            "latency-user",
+            "--package",
+            "xtask",
+        ])
+        .arg("--")
+        .args(filter);
+    shell::run(&mut cargo)
+}
+
+/// One at a time, since each changes what the others would measure.
+fn live_tests(filter: &[String]) -> Result<()> {
+    let programs = release::build()?;
+    let mut cargo = shell::cargo();
+    cargo
+        .current_dir(project::root())
+        .args(["test", "--release", "--no-fail-fast", "--target-dir"])
+        .arg(project::target(""))
+        .args(["--package", "latency-tests", "--", "--test-threads=1"])
+        .args(filter)
+        .env("SCHEDLAT_BIN", &programs.schedlat)
+        .env("WORKLOAD_BIN", &programs.workload);
+    shell::run(&mut cargo)
+}

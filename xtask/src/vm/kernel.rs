@@ -1,0 +1,172 @@
+//! Debian's kernels: which package is the newest of a series, and its image.
+//!
+//! Promises: an image is downloaded once and kept under `target/vm`.
+//! Leaves to others: the archive ([`crate::debian::archive`]).
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::debian::archive::{Archive, Package};
+use crate::{project, shell};
+
+/// A kernel that can be booted.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    /// Version of its package, as in `6.1.176-1`.
+    pub(crate) version: String,
+    pub(crate) image: PathBuf,
+}
+
+/// Finds the newest kernel of `series` (`6.12`, or `newest` of all) and downloads it.
+pub(crate) fn fetch(series: &str) -> Result<Kernel> {
+    let mut newest: Option<(Archive, Package)> = None;
+    let mut unreachable = Vec::new();
+    for suite in suites(series) {
+        let archive = match Archive::open(suite) {
+            Ok(archive) => archive,
+            Err(error) => {
+                unreachable.push(format!("{error:#}"));
+                continue;
+            }
+        };
+        let best = newest_image(&archive, series)?;
+        if let Some(package) = best
+            && newest
+                .as_ref()
+                .is_none_or(|(_, known)| is_newer(&package, known))
+        {
+            newest = Some((archive, package));
+        }
+    }
+    let Some((archive, package)) = newest else {
+        bail!(
+            "no kernel {series} in Debian {}\n{}",
+            suites(series).join(", "),
+            unreachable.join("\n")
+        );
+    };
+    download(&archive, &package)
+}
+
+/// The suites that may have `series`; a series that left stable lives in the archive's past.
+fn suites(series: &str) -> &'static [&'static str] {
+    match series {
+        "6.1" => &["bookworm-security", "bookworm"],
+        "6.12" => &[
+            "trixie-security",
+            "trixie",
+            "bookworm-security",
+            "bookworm-backports",
+        ],
+        _ => &["sid", "experimental"],
+    }
+}
+
+fn newest_image(archive: &Archive, series: &str) -> Result<Option<Package>> {
+    let names: Vec<_> = archive
+        .packages()?
+        .into_iter()
+        .filter(|name| has_cloud_image(name))
+        .collect();
+    let packages = archive
+        .versions(&names)?
+        .into_iter()
+        .filter(|package| series == "newest" || package.version.starts_with(&format!("{series}.")));
+    Ok(packages.reduce(|best, package| {
+        if is_newer(&package, &best) {
+            package
+        } else {
+            best
+        }
+    }))
+}
+
+/// The build for virtual machines, which is small. From 7.2 on the image is in a package apart, and
+/// `linux-image-…` only depends on it.
+fn has_cloud_image(name: &str) -> bool {
+    let build = name.strip_suffix("-unsigned").unwrap_or(name);
+    let version = ["linux-binary-unsigned-", "linux-binary-", "linux-image-"]
+        .iter()
+        .find_map(|prefix| build.strip_prefix(prefix));
+    build.ends_with("-cloud-amd64")
+        && version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn is_newer(left: &Package, right: &Package) -> bool {
+    match compare_versions(&left.version, &right.version) {
+        Ordering::Equal => left.name.contains("binary") && !right.name.contains("binary"),
+        order => order == Ordering::Greater,
+    }
+}
+
+/// Debian's own order, in which `7.3~rc7` comes before `7.3`.
+fn compare_versions(left: &str, right: &str) -> Ordering {
+    let holds = |relation| {
+        let mut dpkg = Command::new("dpkg");
+        dpkg.args(["--compare-versions", left, relation, right]);
+        dpkg.status().is_ok_and(|status| status.success())
+    };
+    if holds("eq") {
+        Ordering::Equal
+    } else if holds("gt") {
+        Ordering::Greater
+    } else {
+        Ordering::Less
+    }
+}
+
+fn download(archive: &Archive, package: &Package) -> Result<Kernel> {
+    let kernels = project::target("vm").join("kernels");
+    let image = kernels.join(format!("vmlinuz-{}", package.version));
+    if !image.is_file() {
+        let scratch = kernels.join(format!("unpack-{}", package.version));
+        archive.unpack(package, &scratch)?;
+        let found = find_image(&scratch)?
+            .with_context(|| format!("package {} has no kernel image", package.name))?;
+        fs::rename(&found, &image)
+            .with_context(|| format!("cannot keep the kernel image {}", image.display()))?;
+        fs::remove_dir_all(&scratch)
+            .with_context(|| format!("cannot remove {}", scratch.display()))?;
+    }
+    Ok(Kernel {
+        version: package.version.clone(),
+        image,
+    })
+}
+
+fn find_image(folder: &Path) -> Result<Option<PathBuf>> {
+    let mut find = Command::new("find");
+    find.arg(folder)
+        .args(["-type", "f", "-name", "vmlinuz*", "-print", "-quit"]);
+    let found = shell::capture(&mut find)?;
+    Ok(found.lines().next().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, expected: bool) {
+        assert_eq!(has_cloud_image(name), expected, "{name}");
+    }
+
+    #[test]
+    fn packages_with_an_image_of_the_cloud_build_are_taken() {
+        check("linux-image-6.1.0-50-cloud-amd64", true);
+        check("linux-image-6.12.117+deb13-cloud-amd64-unsigned", true);
+        check("linux-binary-7.3-cloud-amd64", true);
+        check("linux-binary-unsigned-7.3-cloud-amd64", true);
+    }
+
+    #[test]
+    fn other_builds_and_metapackages_are_not() {
+        check("linux-image-6.1.0-50-rt-amd64", false);
+        check("linux-image-cloud-amd64", false);
+        check("linux-headers-6.1.0-50-cloud-amd64", false);
+        check("linux-image-6.1.0-50-cloud-amd64-dbg", false);
+    }
+}

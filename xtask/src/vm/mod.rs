@@ -1,0 +1,108 @@
+//! `cargo xtask vm`: runs the guest's checks on other kernels, in emulated machines.
+//!
+//! Promises: each kernel ends in a verdict of its own guest, or in a failure that shows the end of
+//! its console; the whole console is kept under `target/vm`.
+//! Leaves to others: the kernels ([`kernel`]), what the machine boots ([`initramfs`]), running it
+//! ([`machine`]), and the checks themselves, which are the package `latency-tests`.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::debian::install::{Program, ensure_installed};
+use crate::{project, release};
+
+mod initramfs;
+mod kernel;
+mod machine;
+
+use kernel::Kernel;
+
+/// The programs that running a machine needs.
+pub(crate) const PROGRAMS: [Program; 2] = [
+    Program::of("qemu-system-x86_64", "qemu-system-x86"),
+    Program::of("busybox", "busybox-static"),
+];
+
+/// The oldest kernel that is tested, the one of the current stable, and the newest there is.
+const MATRIX: [&str; 3] = ["6.1", "6.12", "newest"];
+
+/// Which kernels to run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Arguments {
+    /// Kernel series as Debian packages them, or `newest`
+    #[arg(value_name = "KERNEL", default_values = MATRIX)]
+    series: Vec<String>,
+    /// Do not fail when a kernel cannot be fetched
+    #[arg(long)]
+    allow_missing: bool,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self {
+            series: MATRIX.map(str::to_owned).to_vec(),
+            allow_missing: false,
+        }
+    }
+}
+
+/// Boots each kernel and reports its verdict.
+pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
+    ensure_installed(&PROGRAMS)?;
+    let image = project::target("vm").join("initramfs.cpio");
+    initramfs::write(&image, &release::build()?)?;
+
+    let mut failed = Vec::new();
+    let mut kernels = Vec::new();
+    // One after the other, since several series come from the same suites.
+    for series in &arguments.series {
+        match kernel::fetch(series) {
+            Ok(kernel) => kernels.push((series.as_str(), kernel)),
+            Err(error) if arguments.allow_missing => println!("vm {series}: skipped: {error:#}"),
+            Err(error) => {
+                eprintln!("vm {series}: cannot fetch the kernel: {error:#}");
+                failed.push(series.as_str());
+            }
+        }
+    }
+    failed.extend(run_all(&kernels, &image));
+    if !failed.is_empty() {
+        bail!(
+            "{} of {} kernels failed: {}\nhelp: cargo xtask vm {}",
+            failed.len(),
+            arguments.series.len(),
+            failed.join(", "),
+            failed.join(" ")
+        );
+    }
+    Ok(())
+}
+
+/// Runs as many machines at once as there are CPUs, since each keeps one busy, and returns the
+/// series that failed.
+fn run_all<'a>(kernels: &[(&'a str, Kernel)], image: &Path) -> Vec<&'a str> {
+    let queue = Mutex::new(kernels.iter());
+    let next = || queue.lock().ok()?.next();
+    let work = || {
+        let mut failed = Vec::new();
+        while let Some((series, kernel)) = next() {
+            if let Err(error) = machine::run(kernel, image) {
+                eprintln!("vm {series}: {error:#}");
+                failed.push(*series);
+            }
+        }
+        failed
+    };
+    let n_workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..n_workers).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_default())
+            .collect()
+    })
+}
