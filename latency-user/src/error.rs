@@ -11,15 +11,29 @@ pub enum Error {
     #[error("cannot load the scheduler probes: {} missing", .0.join(", "))]
     MissingCapabilities(Vec<&'static str>),
     #[error("this kernel ({kernel}) has no type information at {}: {source}", path.display())]
-    NoBtf { kernel: String, path: PathBuf, source: io::Error },
+    NoBtf {
+        kernel: String,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("the type information at {} is malformed: {reason}", path.display())]
     MalformedBtf { path: PathBuf, reason: String },
     #[error("this kernel ({kernel}) has no {what}, which schedlat needs")]
     Unsupported { kernel: String, what: String },
     #[error("the kernel ({kernel}) refused program {program}: {source}")]
-    Refused { kernel: String, program: String, source: io::Error },
+    Refused {
+        kernel: String,
+        program: String,
+        source: io::Error,
+    },
     #[error("the kernel ({kernel}) rejected program {program}: {source}\n{log_tail}")]
-    Rejected { kernel: String, program: String, source: io::Error, log_tail: String, log: String },
+    Rejected {
+        kernel: String,
+        program: String,
+        source: io::Error,
+        log_tail: String,
+        log: String,
+    },
     #[error("cannot attach program {program}: {reason}")]
     Attach { program: String, reason: String },
     #[error("cannot set up the kernel side: {0}")]

@@ -25,7 +25,10 @@ impl Output {
                 Err(source) => return Err(Error::Output { path, source }),
             },
         };
-        Ok(Self { file, is_closed: false })
+        Ok(Self {
+            file,
+            is_closed: false,
+        })
     }
 
     /// Whether nobody reads any more.
@@ -42,7 +45,9 @@ impl Output {
             Some((_, file)) => file.write_all(text.as_bytes()),
             None => {
                 let mut stdout = io::stdout().lock();
-                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+                stdout
+                    .write_all(text.as_bytes())
+                    .and_then(|()| stdout.flush())
             }
         };
         match written {
@@ -51,7 +56,10 @@ impl Output {
                 Ok(())
             }
             Err(source) => {
-                let path = self.file.as_ref().map_or("standard output".into(), |it| it.0.clone());
+                let path = self
+                    .file
+                    .as_ref()
+                    .map_or("standard output".into(), |it| it.0.clone());
                 Err(Error::Output { path, source })
             }
             Ok(()) => Ok(()),

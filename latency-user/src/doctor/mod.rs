@@ -25,7 +25,9 @@ impl Diagnosis {
     pub fn make() -> Self {
         let release = kernel::release();
         let features = match KernelTypes::read(&release) {
-            Ok(types) => Features::detect(&types, &release, Rights::read()).list().to_vec(),
+            Ok(types) => Features::detect(&types, &release, Rights::read())
+                .list()
+                .to_vec(),
             Err(error) => vec![Feature {
                 name: "type information",
                 availability: Availability::Missing,
@@ -66,16 +68,27 @@ pub fn text(diagnosis: &Diagnosis) -> String {
         host.cgroup_mode,
         host.lockdown,
     );
-    let width = diagnosis.features.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    let width = diagnosis
+        .features
+        .iter()
+        .map(|it| it.name.len())
+        .max()
+        .unwrap_or(0);
     for feature in &diagnosis.features {
         let availability = match feature.availability {
             Availability::Available => "available",
             Availability::Degraded => "degraded",
             Availability::Missing => "missing",
         };
-        text += &format!("{availability:<9}  {:<width$}  {}\n", feature.name, feature.why);
+        text += &format!(
+            "{availability:<9}  {:<width$}  {}\n",
+            feature.name, feature.why
+        );
         if !feature.remedy.is_empty() {
-            text += &format!("{:<9}  {:<width$}  it would take: {}\n", "", "", feature.remedy);
+            text += &format!(
+                "{:<9}  {:<width$}  it would take: {}\n",
+                "", "", feature.remedy
+            );
         }
     }
     text + if diagnosis.can_record {

@@ -183,14 +183,19 @@ impl Kernel {
     /// How often a whole process has changed its cgroup.
     #[must_use]
     pub fn reselect_requests(&self) -> u32 {
-        self.cpu_states().iter().fold(0, |sum, cpu| sum.wrapping_add(cpu.reselect_requests))
+        self.cpu_states()
+            .iter()
+            .fold(0, |sum, cpu| sum.wrapping_add(cpu.reselect_requests))
     }
 
     /// The rows of all tasks that are, or were, selected and have not ended.
     pub fn rows(&mut self) -> Result<Vec<TaskRecord>, Error> {
         let mut bytes = Vec::new();
         self.iterate(WRITE_ROWS, &mut bytes)?;
-        Ok(bytes.chunks_exact(size_of::<TaskRecord>()).map(from_bytes).collect())
+        Ok(bytes
+            .chunks_exact(size_of::<TaskRecord>())
+            .map(from_bytes)
+            .collect())
     }
 
     fn iterate(&mut self, name: &str, output: &mut Vec<u8>) -> Result<(), Error> {
@@ -207,7 +212,9 @@ impl Kernel {
     /// The next record of the ring.
     pub fn next_record(&mut self) -> Option<Record> {
         let item = self.ring.next()?;
-        let tag = item.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let tag = item
+            .first_chunk()
+            .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         Some(match (tag, item.len()) {
             (tag, len) if tag == RecordTag::Exit as u64 && len == size_of::<TaskRecord>() => {
                 Record::Exit(Box::new(from_bytes(&item)))
@@ -239,7 +246,10 @@ impl Kernel {
     /// Counters of ended tasks without a record, per CPU.
     #[must_use]
     pub fn unsent(&self) -> Vec<TaskCounters> {
-        self.unsent.get(&0, 0).map(|values| values.to_vec()).unwrap_or_default()
+        self.unsent
+            .get(&0, 0)
+            .map(|values| values.to_vec())
+            .unwrap_or_default()
     }
 
     /// Histograms of tasks that found the pool empty: kind and samples.
@@ -256,9 +266,13 @@ impl Kernel {
     pub fn run_totals(&self) -> RunTotals {
         let mut totals = RunTotals::default();
         for (_, program) in self.ebpf.programs() {
-            let Program::BtfTracePoint(program) = program else { continue };
+            let Program::BtfTracePoint(program) = program else {
+                continue;
+            };
             // A program that this recording does not need is not loaded.
-            let (Ok(info), Ok(fd)) = (program.info(), program.fd()) else { continue };
+            let (Ok(info), Ok(fd)) = (program.info(), program.fd()) else {
+                continue;
+            };
             totals.runs += info.run_count();
             totals.ns += u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX);
             totals.recursion_misses += recursion_misses(fd.as_fd().as_raw_fd());
@@ -287,7 +301,10 @@ fn read_all(file: &mut File, output: &mut Vec<u8>) -> io::Result<()> {
             Ok(0) => return Ok(()),
             Ok(n) => output.extend_from_slice(&buffer[..n]),
             Err(error)
-                if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                ) => {}
             Err(error) => return Err(error),
         }
     }
@@ -295,7 +312,10 @@ fn read_all(file: &mut File, output: &mut Vec<u8>) -> io::Result<()> {
 
 /// Copies a boundary type out of bytes of at least its length.
 fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
-    assert!(bytes.len() >= size_of::<T>(), "the caller has checked the length");
+    assert!(
+        bytes.len() >= size_of::<T>(),
+        "the caller has checked the length"
+    );
     let mut value = MaybeUninit::<T>::uninit();
     // SAFETY: the length was checked; the two do not overlap.
     unsafe {
@@ -316,7 +336,10 @@ fn set_options(
     globals.set("SELECT_ALL", selection.is_all().into());
     globals.set("SEED_AT_SWITCH", features.can_seed_at_switch.into());
     globals.set("CAN_PROBE_READ", features.can_probe_read.into());
-    globals.set("GLOB_COUNT", u32::try_from(selection.globs.len()).unwrap_or(u32::MAX));
+    globals.set(
+        "GLOB_COUNT",
+        u32::try_from(selection.globs.len()).unwrap_or(u32::MAX),
+    );
     globals.set("HAS_TGIDS", (!selection.tgids.is_empty()).into());
     globals.set("HAS_TIDS", (!selection.tids.is_empty()).into());
     globals.set("HAS_UIDS", (!selection.uids.is_empty()).into());
@@ -332,15 +355,21 @@ fn set_hierarchy(
     types: &KernelTypes,
     options: &LoadOptions,
 ) -> Result<(), Error> {
-    let missing = |what: &str| Error::Unsupported { kernel: super::release(), what: what.to_owned() };
+    let missing = |what: &str| Error::Unsupported {
+        kernel: super::release(),
+        what: what.to_owned(),
+    };
     let Some(controller) = &options.cgroup_controller else {
-        let member =
-            types.offset_of("css_set", "dfl_cgrp").ok_or_else(|| missing("css_set.dfl_cgrp"))?;
+        let member = types
+            .offset_of("css_set", "dfl_cgrp")
+            .ok_or_else(|| missing("css_set.dfl_cgrp"))?;
         globals.set("CSS_SET_MEMBER", member);
         globals.set("CGROUP_SUBSYS", CGROUP_DEFAULT_HIERARCHY);
         return Ok(());
     };
-    let slots = types.offset_of("css_set", "subsys").ok_or_else(|| missing("css_set.subsys"))?;
+    let slots = types
+        .offset_of("css_set", "subsys")
+        .ok_or_else(|| missing("css_set.subsys"))?;
     let index = types
         .enum_value("cgroup_subsys_id", &format!("{controller}_cgrp_id"))
         .ok_or_else(|| missing(&format!("cgroup controller {controller}")))?;
@@ -354,7 +383,10 @@ fn set_hierarchy(
 fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Ebpf, Error> {
     let selection = &options.selection;
     let entries = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
-    let n_cpus = nr_cpus().map_err(|(path, source)| Error::Read { what: path.to_owned(), source })?;
+    let n_cpus = nr_cpus().map_err(|(path, source)| Error::Read {
+        what: path.to_owned(),
+        source,
+    })?;
     let mut loader = EbpfLoader::new();
     globals.apply(&mut loader);
     loader
@@ -393,7 +425,9 @@ fn fill_targets(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), Error> {
     let mut globs = Array::<_, Glob>::try_from(map_mut(ebpf, "GLOBS")?)
         .map_err(|error| map_failed("GLOBS", &error))?;
     for (index, glob) in (0..).zip(&selection.globs) {
-        globs.set(index, glob, 0).map_err(|error| map_failed("GLOBS", &error))?;
+        globs
+            .set(index, glob, 0)
+            .map_err(|error| map_failed("GLOBS", &error))?;
     }
     Ok(())
 }
@@ -402,7 +436,8 @@ fn fill<K: Pod>(ebpf: &mut Ebpf, name: &'static str, keys: &[K]) -> Result<(), E
     let mut map = HashMap::<_, K, u8>::try_from(map_mut(ebpf, name)?)
         .map_err(|error| map_failed(name, &error))?;
     for key in keys {
-        map.insert(key, 1, 0).map_err(|error| map_failed(name, &error))?;
+        map.insert(key, 1, 0)
+            .map_err(|error| map_failed(name, &error))?;
     }
     Ok(())
 }
@@ -413,7 +448,8 @@ fn map_failed(name: &str, error: &dyn std::error::Error) -> Error {
 
 /// A map that stays with the object: a program is loaded with the maps that are open.
 fn map_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Map, Error> {
-    ebpf.map_mut(name).ok_or_else(|| Error::Setup(format!("map {name} is not in the object")))
+    ebpf.map_mut(name)
+        .ok_or_else(|| Error::Setup(format!("map {name} is not in the object")))
 }
 
 fn take<M>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Error>

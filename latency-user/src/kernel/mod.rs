@@ -28,5 +28,8 @@ pub fn is_init_pid_namespace() -> bool {
 /// The kernel's release, as in `uname -r`.
 #[must_use]
 pub fn release() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
 }

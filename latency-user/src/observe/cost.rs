@@ -36,7 +36,12 @@ struct Slice {
 impl CostMeter {
     /// A meter; without the right to switch the statistics on it measures nothing.
     pub(super) fn new(is_allowed: bool) -> Self {
-        Self { is_allowed, turn: 0, slice: None, total: CostSample::default() }
+        Self {
+            is_allowed,
+            turn: 0,
+            slice: None,
+            total: CostSample::default(),
+        }
     }
 
     /// Opens or closes a slice, as the turn wants. Called about ten times a second.

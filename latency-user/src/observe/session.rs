@@ -6,11 +6,7 @@ use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    cgroups::CgroupNames,
-    child::Child,
-    convert,
-    cost::CostMeter,
-    switches::Reading,
+    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, switches::Reading,
     targets::Targets,
 };
 use crate::{
@@ -175,7 +171,12 @@ impl Session {
         let mut rows: Vec<_> = records
             .iter()
             .map(|record| {
-                convert::row(record, &mut self.kernel.pool, &self.cgroups, std::process::id())
+                convert::row(
+                    record,
+                    &mut self.kernel.pool,
+                    &self.cgroups,
+                    std::process::id(),
+                )
             })
             .collect();
         // A task that ended while rows were written may be in both: its record is the later one.
@@ -197,7 +198,12 @@ impl Session {
             losses,
             cost: self.cost.sample(),
             n_open_at_start: rows.iter().map(open_at_start).sum(),
-            seeded_at_switch: self.kernel.cpu_states().iter().map(|cpu| cpu.seeded_at_switch).sum(),
+            seeded_at_switch: self
+                .kernel
+                .cpu_states()
+                .iter()
+                .map(|cpu| cpu.seeded_at_switch)
+                .sum(),
             rows,
         })
     }
@@ -222,7 +228,9 @@ impl Session {
         let tallies = rows.iter().map(|row| &row.tally).chain([unsent]);
         Losses {
             missed_switches,
-            unmeasured_waits: tallies.map(|tally| tally.class(WaitClass::Unmeasured).count).sum(),
+            unmeasured_waits: tallies
+                .map(|tally| tally.class(WaitClass::Unmeasured).count)
+                .sum(),
             folded_rows: self.n_folded,
             recursion_misses: self.kernel.run_totals().recursion_misses,
             malformed_records: self.n_malformed,
@@ -236,7 +244,12 @@ fn identity(row: &TaskRow) -> (u32, u64) {
 }
 
 fn open_at_start(row: &TaskRow) -> u64 {
-    let open = row.tally.open.iter().filter(|wait| wait.class == WaitClass::OpenAtStart).count();
+    let open = row
+        .tally
+        .open
+        .iter()
+        .filter(|wait| wait.class == WaitClass::OpenAtStart)
+        .count();
     row.tally.class(WaitClass::OpenAtStart).count + open as u64
 }
 

@@ -201,10 +201,7 @@ fn task_switch_finding(rows: &[TaskRow], missed_switches: u64) -> Option<Finding
 
 /// Voluntary and involuntary switches, ours and the kernel's.
 const fn switch_accounts(tally: &Tally) -> ((u64, u64), (u64, u64)) {
-    let ours = (
-        tally.voluntary,
-        tally.involuntary,
-    );
+    let ours = (tally.voluntary, tally.involuntary);
     (ours, (tally.kernel_voluntary, tally.kernel_involuntary))
 }
 

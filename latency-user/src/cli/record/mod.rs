@@ -107,7 +107,9 @@ enum DetailArg {
 }
 
 fn ring_bytes(text: &str) -> Result<u32, String> {
-    let bytes: u32 = text.parse().map_err(|_| "a number of bytes is needed".to_owned())?;
+    let bytes: u32 = text
+        .parse()
+        .map_err(|_| "a number of bytes is needed".to_owned())?;
     if bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(&bytes) {
         Ok(bytes)
     } else {
@@ -130,14 +132,23 @@ pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         detail: args.detail.name(),
         n_intervals: 0,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let plan = run_loop::Plan { duration: args.duration, interval: args.interval };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let plan = run_loop::Plan {
+        duration: args.duration,
+        interval: args.interval,
+    };
     let outcome = runtime.block_on(run_loop::record(&options, plan, printer));
     if let (Err(error), Some(path)) = (&outcome, &args.verifier_log) {
         save_log(error, path)?;
     }
     let outcome = outcome?;
-    let own = if args.strict && !outcome.is_sound { 3 } else { 0 };
+    let own = if args.strict && !outcome.is_sound {
+        3
+    } else {
+        0
+    };
     let code = match outcome.child.map(status_code) {
         Some(0) | None => own,
         Some(code) => code,
@@ -147,8 +158,10 @@ pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
 
 fn save_log(error: &anyhow::Error, path: &std::path::Path) -> anyhow::Result<()> {
     if let Some(crate::Error::Rejected { log, .. }) = error.downcast_ref() {
-        std::fs::write(path, log)
-            .map_err(|source| crate::Error::Output { path: path.to_owned(), source })?;
+        std::fs::write(path, log).map_err(|source| crate::Error::Output {
+            path: path.to_owned(),
+            source,
+        })?;
     }
     Ok(())
 }

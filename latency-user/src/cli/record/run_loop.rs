@@ -64,7 +64,15 @@ pub(super) async fn record(
     let (mut session, mut child) = Session::start(options)?;
     let cpu_at_start = cpu_time();
     let mut previous = Observation::default();
-    let end = observe(&mut session, plan, &mut printer, &mut child, &mut signals, &mut previous).await?;
+    let end = observe(
+        &mut session,
+        plan,
+        &mut printer,
+        &mut child,
+        &mut signals,
+        &mut previous,
+    )
+    .await?;
     reset_interrupt();
     if let (End::Terminate, Some(child)) = (end, &child) {
         child.terminate();
@@ -93,7 +101,9 @@ async fn observe(
     previous: &mut Observation,
 ) -> anyhow::Result<End> {
     let start = Instant::now();
-    let deadline = plan.duration.map(|duration| start + Duration::from(duration));
+    let deadline = plan
+        .duration
+        .map(|duration| start + Duration::from(duration));
     let mut turns = interval_at(start, TURN);
     turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let period = plan.interval.map_or(Duration::MAX, Duration::from);
@@ -179,7 +189,9 @@ impl Signals {
 fn reset_interrupt() {
     use nix::sys::signal::{SigHandler, Signal::SIGINT, signal};
     // SAFETY: the default action runs no code of ours.
-    unsafe { signal(SIGINT, SigHandler::SigDfl) }.map(|_| ()).unwrap_or_default();
+    unsafe { signal(SIGINT, SigHandler::SigDfl) }
+        .map(|_| ())
+        .unwrap_or_default();
 }
 
 /// A line on the terminal that says how far the recording is; nothing where there is none.
@@ -192,7 +204,11 @@ struct Progress {
 
 impl Progress {
     fn new(start: Instant, duration: Option<Nanos>) -> Self {
-        Self { start, duration, is_shown: io::stderr().is_terminal() }
+        Self {
+            start,
+            duration,
+            is_shown: io::stderr().is_terminal(),
+        }
     }
 
     fn show(&self) {
@@ -201,7 +217,9 @@ impl Progress {
             Some(duration) => format!("{seconds} s of {duration}"),
             None => format!("{seconds} s"),
         };
-        self.print(&format!("\rrecording, {end}; Ctrl-C ends it with a report "));
+        self.print(&format!(
+            "\rrecording, {end}; Ctrl-C ends it with a report "
+        ));
     }
 
     fn clear(&self) {
@@ -222,5 +240,9 @@ fn cpu_time() -> Duration {
 
 fn percent_of_window(used: Duration, whole: &Observation) -> f64 {
     let window = Duration::from_nanos(whole.end_at_ns - whole.start_at_ns);
-    if window.is_zero() { 0.0 } else { 100.0 * used.as_secs_f64() / window.as_secs_f64() }
+    if window.is_zero() {
+        0.0
+    } else {
+        100.0 * used.as_secs_f64() / window.as_secs_f64()
+    }
 }
