@@ -27,7 +27,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Observe tasks and print where they waited
-    Record(record::RecordArgs),
+    Record(Box<record::RecordArgs>),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
 }
@@ -35,7 +35,7 @@ enum Command {
 /// Runs a command.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Record(args) => record::run(args),
+        Command::Record(args) => record::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     }
 }

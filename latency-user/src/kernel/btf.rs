@@ -2,7 +2,10 @@
 //!
 //! Everything that differs between kernels is decided here from types, never from the version.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use btfparse::{Integer32Value, Readable, TypeInformation, TypeVariant};
 
@@ -12,10 +15,19 @@ use crate::Error;
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 /// Parsed type information.
-#[expect(missing_debug_implementations, reason = "btfparse's type has none")]
 pub struct KernelTypes {
     types: TypeInformation,
     path: PathBuf,
+}
+
+impl fmt::Debug for KernelTypes {
+    /// Says where the types came from: there are a hundred thousand, and btfparse shows none.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("KernelTypes")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 struct Bytes(Vec<u8>);

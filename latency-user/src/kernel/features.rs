@@ -50,8 +50,6 @@ pub struct Features {
     pub can_seed_at_switch: bool,
     /// Whether `sched_exit_tp` is needed to tell stale evidence from fresh.
     pub needs_sched_exit: bool,
-    /// Whether the kernel's BPF statistics can be switched on.
-    pub has_statistics: bool,
     list: Vec<Feature>,
 }
 
@@ -77,7 +75,6 @@ impl Features {
             // far apart that the next event with clear flags discards what is stale.
             needs_sched_exit: types.has_tracepoint("sched_exit_tp")
                 && types.has_tracepoint("hrtimer_rearm"),
-            has_statistics: rights.has_sys_admin(),
             list: Vec::new(),
         };
         features.list = features.describe(types, rights);
@@ -104,38 +101,14 @@ impl Features {
     }
 
     fn describe(&self, types: &KernelTypes, rights: Rights) -> Vec<Feature> {
-        let missing = rights.missing();
-        vec![
-            required(
-                "BPF programs",
-                missing.is_empty(),
-                "may be loaded",
-                &format!("{} missing", missing.join(", ")),
-                "run as root, or give the binary CAP_BPF, CAP_PERFMON and CAP_SYSLOG",
-            ),
-            required(
-                "scheduler tracepoints",
-                has_scheduler_events(types),
-                "sched_switch, sched_waking, sched_wakeup and task_newtask are in BTF",
-                "the kernel's BTF lacks them",
-                "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y",
-            ),
-            required(
-                "task storage",
-                types.has_function("bpf_task_storage_get"),
-                "the kernel keeps our counters with the task",
-                "the kernel has no BPF task storage",
-                "a kernel of 5.15 or later",
-            ),
-            required(
-                "the kernel's run delay",
-                types
-                    .offset_of("task_struct", "sched_info.run_delay")
-                    .is_some(),
-                "waits are compared with sched_info.run_delay",
-                "sched_info.run_delay does not exist",
-                "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)",
-            ),
+        let mut list = required_features(types, rights);
+        list.extend(self.causes(types, rights));
+        list.extend(surroundings(rights));
+        list
+    }
+
+    fn causes(&self, types: &KernelTypes, rights: Rights) -> [Feature; 4] {
+        [
             self.tick_feature(rights),
             optional(
                 "cause: yield",
@@ -159,20 +132,6 @@ impl Features {
                 "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and names set at run time are not seen",
                 "boot without lockdown=confidentiality",
             ),
-            optional(
-                "cost figures",
-                self.has_statistics,
-                "by the kernel's BPF statistics",
-                "CAP_SYS_ADMIN missing",
-                "run as root",
-            ),
-            degradable(
-                "all tasks visible",
-                super::is_init_pid_namespace(),
-                "this is the initial pid namespace",
-                "inside a pid namespace tasks outside it are only seen from their first switch on",
-                "run in the host's pid namespace",
-            ),
         ]
     }
 
@@ -191,6 +150,61 @@ impl Features {
             "run as root, or add CAP_SYSLOG",
         )
     }
+}
+
+fn required_features(types: &KernelTypes, rights: Rights) -> Vec<Feature> {
+    let missing = rights.missing();
+    vec![
+        required(
+            "BPF programs",
+            missing.is_empty(),
+            "may be loaded",
+            &format!("{} missing", missing.join(", ")),
+            "run as root, or give the binary CAP_BPF, CAP_PERFMON and CAP_SYSLOG",
+        ),
+        required(
+            "scheduler tracepoints",
+            has_scheduler_events(types),
+            "sched_switch, sched_waking, sched_wakeup and task_newtask are in BTF",
+            "the kernel's BTF lacks them",
+            "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y",
+        ),
+        required(
+            "task storage",
+            types.has_function("bpf_task_storage_get"),
+            "the kernel keeps our counters with the task",
+            "the kernel has no BPF task storage",
+            "a kernel of 5.15 or later",
+        ),
+        required(
+            "the kernel's run delay",
+            types
+                .offset_of("task_struct", "sched_info.run_delay")
+                .is_some(),
+            "waits are compared with sched_info.run_delay",
+            "sched_info.run_delay does not exist",
+            "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)",
+        ),
+    ]
+}
+
+fn surroundings(rights: Rights) -> [Feature; 2] {
+    [
+        optional(
+            "cost figures",
+            rights.has_sys_admin(),
+            "by the kernel's BPF statistics",
+            "CAP_SYS_ADMIN missing",
+            "run as root",
+        ),
+        degradable(
+            "all tasks visible",
+            super::is_init_pid_namespace(),
+            "this is the initial pid namespace",
+            "inside a pid namespace tasks outside it are only seen from their first switch on",
+            "run in the host's pid namespace",
+        ),
+    ]
 }
 
 /// What a reduced recording leaves out.

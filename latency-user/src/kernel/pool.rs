@@ -88,7 +88,9 @@ impl HistPool {
         for index in 0..self.n_slots {
             let Some(slot) = self.slot(index) else { break };
             // SAFETY: the slot lies in the mapping.
-            if unsafe { (&raw const (*slot).is_orphan).read_volatile() } == 0 {
+            let is_orphan = unsafe { &raw const (*slot).is_orphan };
+            // SAFETY: as above; the kernel may set it meanwhile, so the read is volatile.
+            if unsafe { is_orphan.read_volatile() } == 0 {
                 continue;
             }
             // SAFETY: as above.

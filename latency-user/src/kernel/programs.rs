@@ -16,10 +16,20 @@ pub struct Needs {
     pub names: bool,
     /// Users decide: executions are followed.
     pub users: bool,
-    /// Cgroups decide or are shown: moves are followed.
-    pub cgroup_moves: bool,
-    /// Cgroups are shown: new ones are learned by path.
-    pub cgroup_names: bool,
+    /// What of cgroups is followed.
+    pub cgroups: CgroupNeed,
+}
+
+/// What of cgroups a recording has to follow; each includes the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CgroupNeed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// They are shown: new ones are learned by path.
+    Names,
+    /// They decide: moves are followed.
+    Moves,
 }
 
 /// The iterators; they are loaded with the others and run when asked.
@@ -38,10 +48,10 @@ pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> 
         ("task_newtask", true),
         ("task_rename", needs.names && features.can_probe_read),
         ("sched_process_exec", needs.names || needs.users),
-        ("cgroup_attach_task", needs.cgroup_moves),
+        ("cgroup_attach_task", needs.cgroups >= CgroupNeed::Moves),
         (
             "cgroup_mkdir",
-            needs.cgroup_names && features.can_probe_read,
+            needs.cgroups >= CgroupNeed::Names && features.can_probe_read,
         ),
         ("hrtimer_expire_entry", is_full && has_tick),
         ("hrtimer_expire_exit", is_full && has_tick),

@@ -24,9 +24,9 @@ pub enum GroupBy {
 pub struct Window {
     /// Its length.
     pub seconds: f64,
-    /// Its start, CLOCK_MONOTONIC.
+    /// Its start, `CLOCK_MONOTONIC`.
     pub start_at_ns: u64,
-    /// Its end, CLOCK_MONOTONIC.
+    /// Its end, `CLOCK_MONOTONIC`.
     pub end_at_ns: u64,
     /// Its start, nanoseconds since 1970.
     pub start_wall_ns: u64,

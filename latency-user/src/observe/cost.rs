@@ -47,7 +47,7 @@ impl CostMeter {
     /// Opens or closes a slice, as the turn wants. Called about ten times a second.
     pub(super) fn turn(&mut self, kernel: &Kernel, now_ns: u64) {
         self.close(kernel, now_ns);
-        if self.is_allowed && self.turn % TURNS == 0 {
+        if self.is_allowed && self.turn.is_multiple_of(TURNS) {
             self.slice = enable_stats(Stats::RunTime).ok().map(|statistics| Slice {
                 _statistics: statistics,
                 began_at_ns: now_ns,

@@ -92,7 +92,7 @@ impl Session {
             targets: options.targets.clone(),
             degraded: features.degraded(options.detail),
             cgroups,
-            cost: CostMeter::new(features.has_statistics),
+            cost: CostMeter::new(rights.has_sys_admin()),
             first,
             start_at_ns,
             start_wall_ns: host::wall_clock_ns(),
@@ -107,7 +107,7 @@ impl Session {
         Ok((session, child))
     }
 
-    /// CLOCK_MONOTONIC and wall clock of the start.
+    /// `CLOCK_MONOTONIC` and wall clock of the start.
     #[must_use]
     pub fn started_at(&self) -> (u64, u64) {
         (self.start_at_ns, self.start_wall_ns)
@@ -129,7 +129,7 @@ impl Session {
     pub fn turn(&mut self) -> Result<(), Error> {
         self.drain();
         let requests = self.kernel.reselect_requests();
-        let is_due = self.targets.needs.users && self.turns % RESELECT_TURNS == 0;
+        let is_due = self.targets.needs.users && self.turns.is_multiple_of(RESELECT_TURNS);
         if is_due || requests != self.reselect_requests {
             self.reselect_requests = requests;
             self.kernel.select()?;

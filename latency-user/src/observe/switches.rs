@@ -70,7 +70,7 @@ fn context_switches(stat: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// The eighth figure of the line that sums all CPUs, in ticks of USER_HZ.
+/// The eighth figure of the line that sums all CPUs, in ticks of `USER_HZ`.
 fn steal_ns(stat: &str) -> u64 {
     let ticks: Option<u64> = stat.lines().find_map(|line| {
         line.strip_prefix("cpu ")?

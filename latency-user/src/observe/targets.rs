@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Error,
-    kernel::{Needs, Selection},
+    kernel::{CgroupNeed, Needs, Selection},
     model::GroupBy,
 };
 
@@ -53,13 +53,16 @@ impl Targets {
         if args.comms.len() > N_GLOBS {
             return Err(Error::TooManyGlobs(N_GLOBS));
         }
-        let shows_cgroups = by == GroupBy::Cgroup || !args.cgroups.is_empty();
+        let cgroup_need = match by {
+            _ if !args.cgroups.is_empty() => CgroupNeed::Moves,
+            GroupBy::Cgroup => CgroupNeed::Names,
+            _ => CgroupNeed::Nothing,
+        };
         Ok(Self {
             needs: Needs {
                 names: !args.comms.is_empty(),
                 users: !args.users.is_empty(),
-                cgroup_moves: !args.cgroups.is_empty(),
-                cgroup_names: shows_cgroups,
+                cgroups: cgroup_need,
             },
             selection: Selection {
                 tgids: args.pids.clone(),

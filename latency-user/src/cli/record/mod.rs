@@ -78,8 +78,9 @@ pub(super) struct RecordArgs {
     verifier_log: Option<PathBuf>,
 }
 
-/// 1 GiB of histograms.
-const MAX_HISTOGRAMS: i64 = (1 << 30) / size_of::<HistSlot>() as i64;
+/// A GiB of histograms.
+const MAX_HISTOGRAMS: i64 = 1 << 18;
+const _: () = assert!((1 << 30) / size_of::<HistSlot>() == 1 << 18);
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
@@ -109,7 +110,7 @@ enum DetailArg {
 fn ring_bytes(text: &str) -> Result<u32, String> {
     let bytes: u32 = text
         .parse()
-        .map_err(|_| "a number of bytes is needed".to_owned())?;
+        .map_err(|error| format!("a number of bytes is needed: {error}"))?;
     if bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(&bytes) {
         Ok(bytes)
     } else {
@@ -118,7 +119,7 @@ fn ring_bytes(text: &str) -> Result<u32, String> {
 }
 
 /// Records; the exit code is the command's, if there is one and it fails, else ours.
-pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     Child::check(&args.command)?;
     let options = args.options()?;
     let output = Output::open(args.output.clone())?;
