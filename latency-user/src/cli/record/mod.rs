@@ -18,8 +18,6 @@ use crate::{
 use printer::Printer;
 
 /// Arguments of `record`.
-///
-/// Targets add up; without any, all tasks are observed.
 #[derive(Debug, Args)]
 pub(super) struct RecordArgs {
     /// A process with all its threads
@@ -130,7 +128,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         host: host::collect(),
         target: options.targets.description().to_owned(),
         by: args.group_by(),
-        detail: args.detail.name(),
+        detail: args.detail.detail(),
         n_intervals: 0,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -202,14 +200,6 @@ impl DetailArg {
             Self::Empty => Detail::Empty,
             Self::Basic => Detail::Basic,
             Self::Full => Detail::Full,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::Basic => "basic",
-            Self::Full => "full",
         }
     }
 }
