@@ -85,7 +85,10 @@ mod tests {
             Some(name) => cli.find_subcommand_mut(name).unwrap(),
             None => &mut cli,
         };
-        shown.render_long_help().to_string()
+        let shown = shown.render_long_help().to_string();
+        // clap leaves blanks on lines between two paragraphs.
+        let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
+        lines.join("\n")
     }
 
     #[test]
