@@ -35,11 +35,11 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
         return 0;
     };
-    let is_chained = cpu.current == prev.address();
-    if !is_chained && cpu.current != 0 {
-        cpu.missed_switches += 1;
-    }
     cpu.switches += 1;
+    let is_chained = cpu.current == prev.address();
+    if !is_chained {
+        note_break(&prev, cpu);
+    }
     cpu.current = next.address();
     if g::is_basic() {
         if !prev.is_idle()
@@ -70,6 +70,21 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     cpu.evidence = 0;
     cpu.fork_tid = 0;
     0
+}
+
+/// The chain of switches begins, or it broke: counts the switches that fired no event.
+#[inline(always)]
+fn note_break(prev: &Task, cpu: &mut CpuState) {
+    let nr_switches = prev.nr_switches();
+    if cpu.current == 0 {
+        cpu.base_nr_switches = nr_switches.unwrap_or(0).wrapping_sub(cpu.switches);
+    } else if let Some(nr_switches) = nr_switches {
+        cpu.missed_switches =
+            nr_switches.wrapping_sub(cpu.base_nr_switches).wrapping_sub(cpu.switches);
+    } else {
+        // At least one.
+        cpu.missed_switches += 1;
+    }
 }
 
 /// The state of a task; one that the iterator could not see gets it here, where that is safe.
