@@ -8,8 +8,11 @@ pub struct CpuState {
     pub current: u64,
     /// Switches seen.
     pub switches: u64,
-    /// Breaks in the chain of switches: `prev` was not the task last switched in.
+    /// Switches that fired no event, found at a break in the chain: `prev` was not the task last
+    /// switched in.
     pub missed_switches: u64,
+    /// The kernel's count of this CPU's switches before the first one seen.
+    pub base_nr_switches: u64,
     /// Evidence why the current task will lose the CPU: a `WaitClass`, 0 without.
     pub evidence: u32,
     /// Thread id of the wakee for evidence `WakeupPreemption`.
@@ -36,6 +39,8 @@ pub struct CpuState {
     pub resched_by_timer: u64,
     /// Tasks first seen at a switch here, since the iterator could not see them.
     pub seeded_at_switch: u64,
+    /// Fills two cache lines.
+    pub reserved: [u64; 2],
 }
 
-const _: () = assert!(size_of::<CpuState>() == 128);
+const _: () = assert!(size_of::<CpuState>() == 14 * 8 + 16);

@@ -47,6 +47,10 @@ pub struct TaskHeader {
     pub since_ns: u64,
     /// The kernel's account of the wait before the present stint, which it books at the next switch-out.
     pub pending_kernel_ns: u64,
+    /// Growth of the kernel's `nvcsw` that is not in the counters yet.
+    pub pending_nvcsw: u64,
+    /// Growth of the kernel's `nivcsw` that is not in the counters yet.
+    pub pending_nivcsw: u64,
     /// Thread id.
     pub tid: u32,
     /// Process id.

@@ -1,7 +1,7 @@
 //! Booking a wait that ended, in both accounts.
 
 use latency_common::{
-    class::{WaitClass, WaitKind},
+    class::WaitClass,
     counters::{CLASS_SEVERAL, ClassCounters, LatencyCounters, N_PREEMPTORS},
     hist::HistKind,
 };
@@ -31,14 +31,18 @@ pub(crate) fn book_wait(state: &mut TaskState, task: &Task, ns: u64) {
     if let Some(counters) = state.counters.classes.get_mut(class as usize) {
         add(counters, ns);
     }
-    match WaitClass::from_index(class as usize).and_then(WaitClass::kind) {
-        Some(WaitKind::Wakeup) => add_sample(state, task, HistKind::Wakeup, ns),
-        Some(WaitKind::Preemption) => {
-            add_sample(state, task, HistKind::Preemption, ns);
-            book_preemptor(state, ns);
-        }
-        Some(WaitKind::NewTask) | None => {}
+    if class == WaitClass::Wakeup as u32 {
+        add_sample(state, task, HistKind::Wakeup, ns);
+    } else if is_preemption(class) {
+        add_sample(state, task, HistKind::Preemption, ns);
+        book_preemptor(state, ns);
     }
+}
+
+/// Whether the class follows losing the CPU.
+#[inline(always)]
+const fn is_preemption(class: u32) -> bool {
+    class >= WaitClass::Tick as u32 && class <= WaitClass::Unknown as u32
 }
 
 /// Books a wait of which only the kernel knows.

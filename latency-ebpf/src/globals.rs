@@ -105,6 +105,10 @@ globals! {
     TASK_CFS_RQ: u32 = ABSENT;
     /// `cfs_rq.throttle_count`.
     CFS_RQ_THROTTLE_COUNT: u32 = ABSENT;
+    /// `cfs_rq.rq`.
+    CFS_RQ_RQ: u32 = ABSENT;
+    /// `rq.nr_switches`.
+    RQ_NR_SWITCHES: u32 = ABSENT;
     /// `cred.uid`.
     CRED_UID: u32 = 0;
     /// `css_set.dfl_cgrp`, or the slot of a v1 controller in `css_set.subsys`.

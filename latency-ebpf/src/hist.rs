@@ -22,7 +22,7 @@ pub(crate) fn add_sample(state: &mut TaskState, task: &Task, kind: HistKind, ns:
         return;
     };
     if *handle == HIST_NONE {
-        *handle = take_slot(task, kind);
+        *handle = take_slot(*task, kind);
     }
     let slot = if *handle == HIST_EXHAUSTED {
         SHARED_HISTS.get_ptr_mut(kind as u32)
@@ -43,8 +43,8 @@ fn add_to(slot: &mut HistSlot, ns: u64) {
     }
 }
 
-#[inline(always)]
-fn take_slot(task: &Task, kind: HistKind) -> u32 {
+#[inline(never)]
+fn take_slot(task: Task, kind: HistKind) -> u32 {
     let Ok(Some(index)) = FREE_HISTS.pop() else {
         count_loss(Loss::TaskHistograms);
         return HIST_EXHAUSTED;

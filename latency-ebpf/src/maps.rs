@@ -104,8 +104,8 @@ pub(crate) static TARGET_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1
 #[map]
 pub(crate) static GLOBS: Array<Glob> = Array::with_max_entries(N_GLOBS as u32, 0);
 
-/// Counts one loss.
-#[inline(always)]
+/// Counts one loss. Out of line: it is rare.
+#[inline(never)]
 pub(crate) fn count_loss(loss: Loss) {
     if let Some(count) = LOSSES.get_ptr_mut(loss as u32) {
         // SAFETY: a per-CPU value; a nested run may lose one increment, never memory safety.

@@ -24,6 +24,7 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
     let is_running = state.is_in(TaskPhase::Running);
     // A task whose switch-out fired no event would seem to run for ever.
     let phase = if is_running && !task.is_on_cpu() { TaskPhase::Unknown as u32 } else { state.phase };
+    let (pending_nvcsw, pending_nivcsw) = state.pending_switches();
     TaskHeader {
         tag: 0,
         at_ns: now,
@@ -35,6 +36,8 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
         } else {
             0
         },
+        pending_nvcsw,
+        pending_nivcsw,
         tid: task.tid(),
         tgid: task.tgid(),
         phase,
@@ -50,6 +53,7 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
 #[inline(never)]
 pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     // From here on the task is neither measured nor shown again.
+    state.end(now);
     state.phase = TaskPhase::Dead as u32;
     state.flags = 0;
     let Some(mut entry) = RECORDS.reserve::<TaskRecord>(0) else {

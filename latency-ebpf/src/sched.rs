@@ -35,11 +35,11 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
         return 0;
     };
-    let is_chained = cpu.current == prev.address();
-    if !is_chained && cpu.current != 0 {
-        cpu.missed_switches += 1;
-    }
     cpu.switches += 1;
+    let is_chained = cpu.current == prev.address();
+    if !is_chained {
+        note_break(&prev, cpu);
+    }
     cpu.current = next.address();
     if g::is_basic() {
         if !prev.is_idle()
@@ -70,6 +70,21 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     cpu.evidence = 0;
     cpu.fork_tid = 0;
     0
+}
+
+/// The chain of switches begins, or it broke: counts the switches that fired no event.
+#[inline(always)]
+fn note_break(prev: &Task, cpu: &mut CpuState) {
+    let nr_switches = prev.nr_switches();
+    if cpu.current == 0 {
+        cpu.base_nr_switches = nr_switches.unwrap_or(0).wrapping_sub(cpu.switches);
+    } else if let Some(nr_switches) = nr_switches {
+        cpu.missed_switches =
+            nr_switches.wrapping_sub(cpu.base_nr_switches).wrapping_sub(cpu.switches);
+    } else {
+        // At least one.
+        cpu.missed_switches += 1;
+    }
 }
 
 /// The state of a task; one that the iterator could not see gets it here, where that is safe.
@@ -112,8 +127,6 @@ fn switch_out(
     let task_state = prev.state();
     let is_runnable = still_runnable(is_preempt, task_state);
     count_switch(prev, state, is_preempt, is_runnable);
-    state.flags &= !FRESH;
-    state.off_at_ns = now;
     if is_runnable {
         let class = cause(prev, next, is_preempt, cpu);
         if matches!(class, WaitClass::Yield) {
@@ -142,6 +155,7 @@ fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
         state.counters.on_cpu_ns += stint;
         state.counters.on_cpu_unaudited_ns += stint;
         state.class = WaitClass::Unmeasured as u32;
+        state.flags &= !FRESH;
     } else if is_chained && state.is_in(TaskPhase::Running) {
         state.counters.on_cpu_ns += elapsed(state.since_ns, now);
         state.counters.kernel_on_cpu_ns += kernel_ns;
@@ -156,18 +170,21 @@ fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
 pub(crate) fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
     let (nvcsw, nivcsw) = (prev.nvcsw(), prev.nivcsw());
     let has_base = state.is(HAS_SWITCH_BASE);
+    let mut is_voluntary = !is_runnable;
     // A pending signal cancels a sleep: the task stays runnable, and the kernel counts a voluntary switch.
-    let is_cancelled = is_runnable && !is_preempt && has_base && nvcsw != state.last_nvcsw;
-    let is_voluntary = !is_runnable || is_cancelled;
-    state.counters.cancelled_sleeps += u64::from(is_cancelled);
-    state.counters.voluntary += u64::from(is_voluntary);
-    state.counters.involuntary += u64::from(!is_voluntary);
-    if has_base {
-        state.counters.kernel_voluntary += nvcsw.wrapping_sub(state.last_nvcsw);
-        state.counters.kernel_involuntary += nivcsw.wrapping_sub(state.last_nivcsw);
+    if is_runnable && !is_preempt && has_base && nvcsw != state.last_nvcsw {
+        is_voluntary = true;
+        state.counters.cancelled_sleeps += 1;
+    }
+    if is_voluntary {
+        state.counters.voluntary += 1;
     } else {
-        state.counters.kernel_voluntary += u64::from(is_voluntary);
-        state.counters.kernel_involuntary += u64::from(!is_voluntary);
+        state.counters.involuntary += 1;
+    }
+    if !has_base {
+        // The kernel's account begins with this very switch.
+        state.base_nvcsw = nvcsw.wrapping_sub(u64::from(is_voluntary));
+        state.base_nivcsw = nivcsw.wrapping_sub(u64::from(!is_voluntary));
         state.flags |= HAS_SWITCH_BASE;
     }
     state.last_nvcsw = nvcsw;
@@ -177,19 +194,21 @@ pub(crate) fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool,
 #[inline(always)]
 fn switch_in(next: &Task, state: &mut TaskState, now: u64) {
     if state.is_in(TaskPhase::Queued) {
+        if state.is(FRESH) {
+            state.flags &= !FRESH;
+        }
         book_wait(state, next, elapsed(state.since_ns, now));
         if state.class == WaitClass::Wakeup as u32 {
-            let began = state.waking_at_ns.max(state.off_at_ns);
-            book_latency(state, next, elapsed(began, now));
+            book_latency(state, next, elapsed(state.waking_at_ns, now));
         }
     } else if state.is(FRESH) {
         // Selected between its wakeup and now: the wait began before the window.
         state.class = WaitClass::OpenAtStart as u32;
         book_wait(state, next, elapsed(state.since_ns, now));
+        state.flags &= !FRESH;
     } else {
         book_unmeasured(state);
     }
-    state.flags &= !FRESH;
     state.set_phase(TaskPhase::Running, now);
 }
 

@@ -9,7 +9,7 @@ use crate::{maps::TASKS, task::Task};
 pub(crate) const SELECTED: u32 = 1;
 /// What it forks is measured as well.
 pub(crate) const FOLLOWED: u32 = 2;
-/// `last_nvcsw` and `last_nivcsw` hold values of an earlier switch-out.
+/// `base_nvcsw` and `base_nivcsw` are set: a switch-out was seen.
 pub(crate) const HAS_SWITCH_BASE: u32 = 4;
 /// Nothing was seen since selection: the stint or wait that goes on began before it.
 pub(crate) const FRESH: u32 = 8;
@@ -22,10 +22,8 @@ pub(crate) const WAS_SELECTED: u32 = 16;
 pub(crate) struct TaskState {
     /// When `phase` began.
     pub(crate) since_ns: u64,
-    /// Last `sched_waking`; judged at `sched_wakeup`.
+    /// Last `sched_waking`; while queued after a wakeup, when the latency began.
     pub(crate) waking_at_ns: u64,
-    /// Last switch-out.
-    pub(crate) off_at_ns: u64,
     /// The kernel's figures at the last switch-out.
     pub(crate) last_run_delay: u64,
     /// See `last_run_delay`.
@@ -34,6 +32,10 @@ pub(crate) struct TaskState {
     pub(crate) last_nivcsw: u64,
     /// See `last_run_delay`.
     pub(crate) last_sum_exec: u64,
+    /// The kernel's counts of switches from which ours go on.
+    pub(crate) base_nvcsw: u64,
+    /// See `base_nvcsw`.
+    pub(crate) base_nivcsw: u64,
     /// `TaskPhase`.
     pub(crate) phase: u32,
     /// `WaitClass` of the open wait while queued, of the wait before this stint while running.
@@ -82,6 +84,18 @@ impl TaskState {
         }
     }
 
+    /// Growth of the kernel's `nvcsw` and `nivcsw` that is not in the counters yet.
+    #[inline(always)]
+    pub(crate) fn pending_switches(&self) -> (u64, u64) {
+        if !self.is(HAS_SWITCH_BASE) {
+            return (0, 0);
+        }
+        (
+            self.last_nvcsw.wrapping_sub(self.base_nvcsw),
+            self.last_nivcsw.wrapping_sub(self.base_nivcsw),
+        )
+    }
+
     /// Ceases to measure a task that no longer fits the targets; what was counted stays.
     #[inline(always)]
     pub(crate) fn end(&mut self, now: u64) {
@@ -90,6 +104,9 @@ impl TaskState {
             self.counters.on_cpu_ns += stint;
             self.counters.on_cpu_unaudited_ns += stint;
         }
+        let (nvcsw, nivcsw) = self.pending_switches();
+        self.counters.kernel_voluntary += nvcsw;
+        self.counters.kernel_involuntary += nivcsw;
         self.phase = TaskPhase::Unknown as u32;
         self.flags = WAS_SELECTED;
     }

@@ -191,6 +191,18 @@ impl Task {
         load::<u32>(regs, &g::REGS_SYSCALL_NR) == g::SCHED_YIELD_NR.read()
     }
 
+    /// The kernel's count of the switches of this task's CPU, if it can be read.
+    #[inline(always)]
+    pub(crate) fn nr_switches(&self) -> Option<u64> {
+        if g::TASK_CFS_RQ.read() == ABSENT
+            || g::CFS_RQ_RQ.read() == ABSENT
+            || g::RQ_NR_SWITCHES.read() == ABSENT
+        {
+            return None;
+        }
+        Some(load(load(load(self.0, &g::TASK_CFS_RQ), &g::CFS_RQ_RQ), &g::RQ_NR_SWITCHES))
+    }
+
     /// Whether CFS bandwidth keeps the task from running.
     #[inline(always)]
     pub(crate) fn is_throttled(&self) -> bool {

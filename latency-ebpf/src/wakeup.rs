@@ -79,6 +79,8 @@ fn begin_wait(task: &Task, class: WaitClass) {
         state.counters.wakeups_not_asleep += 1;
         return;
     }
+    // A waking may be seen before the switch-out that it undoes; asleep it is only from that on.
+    state.waking_at_ns = state.waking_at_ns.max(state.since_ns);
     // SAFETY: the helper has no precondition.
     state.set_phase(TaskPhase::Queued, unsafe { bpf_ktime_get_ns() });
     state.class = class as u32;

@@ -50,6 +50,8 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("TASK_THROTTLED", "task_struct", "throttled"),
     ("TASK_CFS_RQ", "task_struct", "se.cfs_rq"),
     ("CFS_RQ_THROTTLE_COUNT", "cfs_rq", "throttle_count"),
+    ("CFS_RQ_RQ", "cfs_rq", "rq"),
+    ("RQ_NR_SWITCHES", "rq", "nr_switches"),
     ("REGS_SYSCALL_NR", "pt_regs", SYSCALL_MEMBER),
 ];
 

@@ -108,6 +108,8 @@ fn preemptors(counters: &TaskCounters) -> Vec<PreemptorTally> {
 
 /// Adds the stint or the wait that goes on.
 fn add_present(tally: &mut Tally, header: &TaskHeader) {
+    tally.kernel_voluntary += header.pending_nvcsw;
+    tally.kernel_involuntary += header.pending_nivcsw;
     let ns = header.at_ns.saturating_sub(header.since_ns);
     let class = usize::try_from(header.class)
         .ok()
