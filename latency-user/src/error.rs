@@ -20,6 +20,12 @@ pub enum Error {
     MalformedBtf { path: PathBuf, reason: String },
     #[error("this kernel ({kernel}) has no {what}, which schedlat needs")]
     Unsupported { kernel: String, what: String },
+    #[error("cannot record on this kernel ({kernel}): {why}")]
+    Lacking {
+        kernel: String,
+        why: String,
+        remedy: String,
+    },
     #[error("the kernel ({kernel}) refused program {program}: {source}")]
     Refused {
         kernel: String,
@@ -83,6 +89,7 @@ impl Error {
             Self::Unsupported { .. } | Self::Attach { .. } | Self::Setup(_) => {
                 "`schedlat doctor` lists what this kernel offers".into()
             }
+            Self::Lacking { remedy, .. } => format!("it would take {remedy}; see `schedlat doctor`"),
             Self::Refused { .. } => {
                 "a security policy may forbid BPF: look at `dmesg`, and run `schedlat doctor`".into()
             }

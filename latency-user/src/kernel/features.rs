@@ -2,6 +2,8 @@
 //!
 //! `record` attaches by it and names what is degraded; `doctor` prints it.
 
+use std::path::Path;
+
 use aya::{
     programs::ProgramType,
     sys::{BpfHelper, is_helper_supported},
@@ -9,6 +11,7 @@ use aya::{
 use latency_common::config::Detail;
 
 use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::TimerCallbacks};
+use crate::Error;
 
 /// How well a feature works here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -66,11 +69,7 @@ impl Features {
                 BpfHelper::BPF_FUNC_probe_read_kernel,
             )
             .unwrap_or(false),
-            // 6.4 gave task storage an allocator for any context.
-            can_seed_at_switch: types.offset_of("bpf_local_storage_map", "bpf_ma").is_some()
-                || types
-                    .offset_of("bpf_local_storage_map", "use_kmalloc_nolock")
-                    .is_some(),
+            can_seed_at_switch: has_storage_for_any_context(types),
             // From 7.1 on the slice timer asks on its own, and often for nothing. Before, ticks are so
             // far apart that the next event with clear flags discards what is stale.
             needs_sched_exit: types.has_tracepoint("sched_exit_tp")
@@ -85,6 +84,22 @@ impl Features {
     #[must_use]
     pub fn list(&self) -> &[Feature] {
         &self.list
+    }
+
+    /// Whether everything is there without which nothing can be recorded.
+    pub fn check(&self, release: &str) -> Result<(), Error> {
+        let missing = self
+            .list
+            .iter()
+            .find(|feature| feature.is_required && feature.availability == Availability::Missing);
+        match missing {
+            None => Ok(()),
+            Some(feature) => Err(Error::Lacking {
+                kernel: release.to_owned(),
+                why: feature.why.clone(),
+                remedy: feature.remedy.clone(),
+            }),
+        }
     }
 
     /// In words, what a recording of this detail lacks here.
@@ -169,12 +184,9 @@ fn required_features(types: &KernelTypes, rights: Rights) -> Vec<Feature> {
             "the kernel's BTF lacks them",
             "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y",
         ),
-        required(
-            "task storage",
+        storage_feature(
             types.has_function("bpf_task_storage_get"),
-            "the kernel keeps our counters with the task",
-            "the kernel has no BPF task storage",
-            "a kernel of 5.15 or later",
+            has_storage_for_any_context(types),
         ),
         required(
             "the kernel's run delay",
@@ -186,6 +198,34 @@ fn required_features(types: &KernelTypes, rights: Rights) -> Vec<Feature> {
             "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)",
         ),
     ]
+}
+
+/// 6.4 gave task storage an allocator for any context.
+fn has_storage_for_any_context(types: &KernelTypes) -> bool {
+    ["bpf_ma", "use_kmalloc_nolock"]
+        .iter()
+        .any(|member| types.offset_of("bpf_local_storage_map", member).is_some())
+}
+
+/// Storage is created at tracepoints, where a real-time kernel before 6.4 must not allocate.
+fn storage_feature(has_storage: bool, for_any_context: bool) -> Feature {
+    let is_unsafe = !for_any_context && Path::new("/sys/kernel/realtime").exists();
+    let bad = if is_unsafe {
+        "a real-time kernel before 6.4 must not allocate task storage at tracepoints"
+    } else {
+        "the kernel has no BPF task storage"
+    };
+    required(
+        "task storage",
+        has_storage && !is_unsafe,
+        "the kernel keeps our counters with the task",
+        bad,
+        if is_unsafe {
+            "a real-time kernel of 6.4 or later"
+        } else {
+            "a kernel of 5.15 or later"
+        },
+    )
 }
 
 fn surroundings(rights: Rights) -> [Feature; 2] {

@@ -67,6 +67,7 @@ impl Session {
         let release = kernel::release();
         let types = KernelTypes::read(&release)?;
         let features = Features::detect(&types, &release, rights);
+        features.check(&release)?;
         let hierarchy = options.targets.hierarchy.as_ref();
         let cgroups = CgroupNames::read(hierarchy);
         let load = LoadOptions {

@@ -132,7 +132,7 @@ fn cost(cost: &Cost) -> String {
     let recorder = units::percent(cost.recorder_cpu_pct);
     let Some(pct) = cost.cpu_pct else {
         return format!(
-            "cost: of the programs unknown (asking takes CAP_SYS_ADMIN); \
+            "cost: programs unknown (asking takes CAP_SYS_ADMIN); \
              the recorder's process {recorder}\n"
         );
     };
@@ -277,7 +277,7 @@ mod tests {
             recorder_cpu_pct: 1.5,
             ..Cost::default()
         });
-        let expected = "cost: of the programs unknown (asking takes CAP_SYS_ADMIN); \
+        let expected = "cost: programs unknown (asking takes CAP_SYS_ADMIN); \
                         the recorder's process 1.5 %\n";
         assert_eq!(text, expected);
     }
