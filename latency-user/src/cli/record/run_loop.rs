@@ -62,12 +62,18 @@ pub(super) async fn record(
     // Before anything is attached, so that a signal at any time ends in a report.
     let signals = Signals::install()?;
     let (session, child) = Session::start(options)?;
+    let (start_at_ns, start_wall_ns) = session.started_at();
     let mut recording = Recording {
         session,
         child,
         signals,
         printer,
-        previous: Observation::default(),
+        previous: Observation {
+            start_at_ns,
+            start_wall_ns,
+            end_at_ns: start_at_ns,
+            ..Observation::default()
+        },
     };
     let cpu_at_start = cpu_time();
     let end = recording.observe(plan).await?;
@@ -102,7 +108,7 @@ struct Recording {
     child: Option<Child>,
     signals: Signals,
     printer: Printer,
-    /// The snapshot at the end of the last interval.
+    /// The snapshot at the end of the last interval; empty at the start.
     previous: Observation,
 }
 
