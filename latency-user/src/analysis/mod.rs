@@ -10,6 +10,7 @@ pub mod escape;
 mod fixture;
 mod group;
 mod merge;
+mod names;
 mod quantile;
 mod stats;
 
@@ -50,7 +51,9 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         detail: context.detail,
         steal_ns: observation.cpus.steal_ns,
     };
-    let totals = totals(observation);
+    let names = names::Names::of(&observation.rows);
+    let mut totals = totals(observation);
+    totals.preemptors = names.renamed(totals.preemptors);
     let audit = audit::of_recording(&totals, observation, conditions);
     let totals = stats::stats(totals);
     let processes: HashSet<_> = observation.rows.iter().map(|row| row.ident.tgid).collect();
@@ -65,7 +68,10 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         n_processes: processes.len() as u64,
         rows: rows
             .into_iter()
-            .map(|(ident, tally)| row(ident, tally, conditions))
+            .map(|(ident, mut tally)| {
+                tally.preemptors = names.renamed(tally.preemptors);
+                row(ident, tally, conditions)
+            })
             .collect(),
         audit,
         censored: totals.censored,
