@@ -5,10 +5,8 @@
 
 use std::os::fd::OwnedFd;
 
-use aya::sys::{Stats, enable_stats};
-
 use crate::{
-    kernel::{Kernel, RunTotals},
+    kernel::{self, Kernel, RunTotals},
     model::CostSample,
 };
 
@@ -48,7 +46,7 @@ impl CostMeter {
     pub(super) fn turn(&mut self, kernel: &Kernel, now_ns: u64) {
         self.close(kernel, now_ns);
         if self.is_allowed && self.turn.is_multiple_of(TURNS) {
-            self.slice = enable_stats(Stats::RunTime).ok().map(|statistics| Slice {
+            self.slice = kernel::switch_statistics_on().map(|statistics| Slice {
                 _statistics: statistics,
                 began_at_ns: now_ns,
                 runs: kernel.run_totals(),
