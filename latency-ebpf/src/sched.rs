@@ -241,10 +241,18 @@ pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
     if g::is_empty_run() {
         return 0;
     }
-    if let Some(state) = lookup(&Task::new(ctx.arg(0)))
+    let task = Task::new(ctx.arg(0));
+    if let Some(state) = lookup(&task)
         && state.is(SELECTED)
     {
         state.counters.migrations += 1;
+        // A wakeup that moves the task may be completed by another CPU, out of reach of this one's time.
+        // SAFETY: the helper has no precondition.
+        if let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() })
+            && cpu.waking_tid == task.tid()
+        {
+            state.waking_at_ns = state.waking_at_ns.max(cpu.waking_at_ns);
+        }
     }
     0
 }

@@ -95,6 +95,7 @@ async fn observe(
     let start = Instant::now();
     let deadline = plan.duration.map(|duration| start + Duration::from(duration));
     let mut turns = interval_at(start, TURN);
+    let mut next_cost = start;
     turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let period = plan.interval.map_or(Duration::MAX, Duration::from);
     let mut next_interval = start.checked_add(period);
@@ -119,6 +120,7 @@ async fn observe(
                 printer.interval(&analysis::difference(&now, previous))?;
                 *previous = now;
             }
+            () = sleep_until(next_cost) => next_cost = Instant::now() + session.measure_cost(),
             _ = turns.tick() => {
                 session.turn()?;
                 progress.show();
