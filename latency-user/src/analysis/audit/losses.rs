@@ -68,10 +68,11 @@ mod tests {
             untracked_switches: 4,
             exit_records: 5,
             task_histograms: 6,
-            clock_backwards: 7,
-            cgroup_names: 8,
-            recursion_misses: 9,
-            malformed_records: 10,
+            folded_rows: 7,
+            clock_backwards: 8,
+            cgroup_names: 9,
+            recursion_misses: 10,
+            malformed_records: 11,
         };
         let expected = [
             "untracked_tasks!",
@@ -82,6 +83,7 @@ mod tests {
             "missed_switches",
             "unmeasured_waits",
             "task_histograms",
+            "folded_rows",
             "clock_backwards",
             "cgroup_names",
         ];
