@@ -67,6 +67,7 @@ mod tests {
             untracked_tasks: 3,
             untracked_switches: 4,
             exit_records: 5,
+            folded_rows: 11,
             task_histograms: 6,
             clock_backwards: 7,
             cgroup_names: 8,
@@ -82,6 +83,7 @@ mod tests {
             "missed_switches",
             "unmeasured_waits",
             "task_histograms",
+            "folded_rows",
             "clock_backwards",
             "cgroup_names",
         ];

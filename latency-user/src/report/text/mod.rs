@@ -183,7 +183,7 @@ mod tests {
           switches: voluntary 100 = 100, involuntary 12 = 12; all CPUs 349 + 12 missed, the kernel's 361 (± 2)
           ticks 5,000, slice timers 0, local timer interrupts of all causes 5,020
           note: the kernel's own account misses 3.00 ms of wakeup waits here
-        lost 12 missed switches, discarded 0
+        lost 12 missed switches, set to 0 0
         cost: 131 ns per switch, 0.42 % of one CPU (counted by the kernel over 500 ms, which adds to it); the recorder's process 0.30 %
         degraded: hrtick: this kernel has none
         ");
@@ -228,13 +228,13 @@ mod tests {
 
     #[test]
     fn nothing_lost_is_said_too() {
-        assert_eq!(losses(&Losses::default()), "lost 0, discarded 0\n");
+        assert_eq!(losses(&Losses::default()), "lost 0, set to 0 0\n");
         let loss = Losses {
             exit_records: 1_500,
             clock_backwards: 2,
             ..Losses::default()
         };
-        assert_eq!(losses(&loss), "lost 1,500 exit records, discarded 2\n");
+        assert_eq!(losses(&loss), "lost 1,500 exit records, set to 0 2\n");
     }
 
     #[test]
