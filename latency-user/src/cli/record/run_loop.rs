@@ -63,7 +63,7 @@ pub(super) async fn record(
     let mut signals = Signals::install()?;
     let (mut session, mut child) = Session::start(options)?;
     let cpu_at_start = cpu_time();
-    let mut previous = Observation::default();
+    let mut previous = Observation::at_start(session.started_at());
     let end = observe(&mut session, plan, &mut printer, &mut child, &mut signals, &mut previous).await?;
     reset_interrupt();
     if let (End::Terminate, Some(child)) = (end, &child) {
