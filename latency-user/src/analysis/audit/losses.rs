@@ -67,6 +67,7 @@ mod tests {
             untracked_tasks: 3,
             untracked_switches: 4,
             exit_records: 5,
+            folded_rows: 11,
             task_histograms: 6,
             folded_rows: 7,
             clock_backwards: 8,

@@ -62,18 +62,13 @@ pub(super) async fn record(
     // Before anything is attached, so that a signal at any time ends in a report.
     let signals = Signals::install()?;
     let (session, child) = Session::start(options)?;
-    let (start_at_ns, start_wall_ns) = session.started_at();
+    let previous = Observation::at_start(session.started_at());
     let mut recording = Recording {
         session,
         child,
         signals,
         printer,
-        previous: Observation {
-            start_at_ns,
-            start_wall_ns,
-            end_at_ns: start_at_ns,
-            ..Observation::default()
-        },
+        previous,
     };
     let cpu_at_start = cpu_time();
     let end = recording.observe(plan).await?;
