@@ -69,7 +69,6 @@ mod tests {
             exit_records: 5,
             folded_rows: 11,
             task_histograms: 6,
-            folded_rows: 7,
             clock_backwards: 8,
             cgroup_names: 9,
             recursion_misses: 10,
