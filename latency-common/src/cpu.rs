@@ -19,6 +19,8 @@ pub struct CpuState {
     pub evidence_tid: u32,
     /// Need-resched bits of the current task at the last `sched_waking` here.
     pub flags_at_waking: u64,
+    /// When it was; for a task that last ran here this is handed to its `sched_wakeup`.
+    pub waking_at_ns: u64,
     /// Thread id of the task that waking was for.
     pub waking_tid: u32,
     /// Moves of whole processes to another cgroup: user space then looks at all tasks again.
@@ -40,7 +42,7 @@ pub struct CpuState {
     /// Tasks first seen at a switch here, since the iterator could not see them.
     pub seeded_at_switch: u64,
     /// Fills two cache lines.
-    pub reserved: [u64; 2],
+    pub reserved: u64,
 }
 
-const _: () = assert!(size_of::<CpuState>() == 14 * 8 + 16);
+const _: () = assert!(size_of::<CpuState>() == 15 * 8 + 8);

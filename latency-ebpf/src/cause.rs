@@ -10,7 +10,10 @@ use crate::task::Task;
 /// The class of the wait that begins as `prev`, still runnable, gives way to `next`.
 #[inline(always)]
 pub(crate) fn cause(prev: &Task, next: &Task, is_preempt: bool, cpu: &CpuState) -> WaitClass {
-    if !is_preempt && prev.is_in_sched_yield() {
+    let is_for_wakee =
+        cpu.evidence == WaitClass::WakeupPreemption as u32 && cpu.evidence_tid == next.tid();
+    // A yield that a wakeup overtakes lost the CPU to the wakee; this also spares the look at registers.
+    if !is_preempt && !is_for_wakee && prev.is_in_sched_yield() {
         return WaitClass::Yield;
     }
     let (prev_rank, next_rank) = (prev.class_rank(), next.class_rank());

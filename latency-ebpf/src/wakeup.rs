@@ -1,8 +1,8 @@
 //! Wakeups: where a wait begins, and evidence that one asks for another task's CPU.
 
 use aya_ebpf::{
-    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
-    programs::BtfTracePointContext,
+    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id,
+    macros::btf_tracepoint, programs::BtfTracePointContext,
 };
 use latency_common::{class::WaitClass, cpu::CpuState, record::TaskPhase};
 
@@ -15,29 +15,43 @@ use crate::{
 
 /// A wakeup begins, on the waker's CPU, before a CPU is chosen.
 ///
-/// It may come before the switch-out it ends, so the time is stored always and judged at `sched_wakeup`.
+/// It may come before the switch-out it ends, so the time is kept always and judged at `sched_wakeup`.
+/// A task that last ran here is queued here at once, or announces its move (`sched_migrate_task`), so
+/// its time is handed over by the CPU and spares a look-up. Any other may be queued by another CPU
+/// later: its time goes with the task.
 #[btf_tracepoint(function = "sched_waking")]
 pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
     if g::is_empty_run() {
         return 0;
     }
     let task = Task::new(ctx.arg(0));
-    if let Some(state) = lookup(&task)
-        && state.is(SELECTED)
-    {
-        // SAFETY: the helper has no precondition.
-        state.waking_at_ns = unsafe { bpf_ktime_get_ns() };
-    }
     // SAFETY: the helper has no precondition.
-    if let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) {
-        cpu.waking_tid = task.tid();
-        cpu.flags_at_waking = Task::current().need_resched();
-        if cpu.flags_at_waking == 0 {
-            // Nothing is asked of the current task, so older evidence is stale.
-            cpu.evidence = 0;
-        }
+    let here = unsafe { bpf_get_smp_processor_id() };
+    let Some(cpu) = cpu_state(here) else {
+        return 0;
+    };
+    // SAFETY: the helper has no precondition.
+    cpu.waking_at_ns = unsafe { bpf_ktime_get_ns() };
+    cpu.waking_tid = task.tid();
+    cpu.flags_at_waking = Task::current().need_resched();
+    if cpu.flags_at_waking == 0 {
+        // Nothing is asked of the current task, so older evidence is stale.
+        cpu.evidence = 0;
+    }
+    if task.cpu() != here {
+        keep_waking_time(&task, cpu.waking_at_ns);
     }
     0
+}
+
+/// Lets the task carry the time of its waking.
+#[inline(always)]
+pub(crate) fn keep_waking_time(task: &Task, at_ns: u64) {
+    if let Some(state) = lookup(task)
+        && state.is(SELECTED)
+    {
+        state.waking_at_ns = at_ns;
+    }
 }
 
 /// A task was queued, and the kernel has decided whether that preempts.
@@ -47,8 +61,24 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let task = Task::new(ctx.arg(0));
-    begin_wait(&task, WaitClass::Wakeup);
-    note_preemption(&task);
+    // SAFETY: the helper has no precondition.
+    let here = unsafe { bpf_get_smp_processor_id() };
+    let Some(cpu) = cpu_state(here) else {
+        return 0;
+    };
+    let is_woken_here = cpu.waking_tid == task.tid();
+    begin_wait(
+        &task,
+        WaitClass::Wakeup,
+        if is_woken_here { cpu.waking_at_ns } else { 0 },
+    );
+    let target = task.cpu();
+    if target == here {
+        let flags = Task::current().need_resched();
+        note_preemption(cpu, &task, flags, is_woken_here && cpu.flags_at_waking == 0);
+    } else if let Some(cpu) = cpu_state(target) {
+        note_preemption(cpu, &task, need_resched_at(cpu.current), false);
+    }
     0
 }
 
@@ -59,7 +89,7 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let task = Task::new(ctx.arg(0));
-    begin_wait(&task, WaitClass::NewTask);
+    begin_wait(&task, WaitClass::NewTask, 0);
     if let Some(cpu) = cpu_state(task.cpu()) {
         cpu.fork_tid = task.tid();
     }
@@ -68,7 +98,7 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 
 /// Starts the wait of a task that slept; a wakeup of any other is counted and starts nothing.
 #[inline(always)]
-fn begin_wait(task: &Task, class: WaitClass) {
+fn begin_wait(task: &Task, class: WaitClass, waking_at_ns: u64) {
     let Some(state) = lookup(task) else {
         return;
     };
@@ -80,7 +110,7 @@ fn begin_wait(task: &Task, class: WaitClass) {
         return;
     }
     // A waking may be seen before the switch-out that it undoes; asleep it is only from that on.
-    state.waking_at_ns = state.waking_at_ns.max(state.since_ns);
+    state.waking_at_ns = state.waking_at_ns.max(waking_at_ns).max(state.since_ns);
     // SAFETY: the helper has no precondition.
     state.set_phase(TaskPhase::Queued, unsafe { bpf_ktime_get_ns() });
     state.class = class as u32;
@@ -89,27 +119,12 @@ fn begin_wait(task: &Task, class: WaitClass) {
 }
 
 /// Notes that the wakeup asked for the CPU of the task that runs where the wakee was queued.
+///
+/// `was_clear` says that nothing was asked of that task when this very wakeup began.
 #[inline(always)]
-fn note_preemption(wakee: &Task) {
-    let target = wakee.cpu();
-    // SAFETY: the helper has no precondition.
-    let here = unsafe { bpf_get_smp_processor_id() };
-    let Some(cpu) = cpu_state(target) else {
-        return;
-    };
-    let flags = if target == here {
-        Task::current().need_resched()
-    } else {
-        need_resched_at(cpu.current)
-    };
-    if flags != 0 && (cpu.evidence == 0 || was_clear_before(cpu, wakee, target == here)) {
+fn note_preemption(cpu: &mut CpuState, wakee: &Task, flags: u64, was_clear: bool) {
+    if flags != 0 && (cpu.evidence == 0 || was_clear) {
         cpu.evidence = WaitClass::WakeupPreemption as u32;
         cpu.evidence_tid = wakee.tid();
     }
-}
-
-/// Whether `sched_waking` of this very wakeup saw the flags clear.
-#[inline(always)]
-fn was_clear_before(cpu: &CpuState, wakee: &Task, is_here: bool) -> bool {
-    is_here && cpu.waking_tid == wakee.tid() && cpu.flags_at_waking == 0
 }

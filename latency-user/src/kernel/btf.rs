@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn check_malformed(bytes: Vec<u8>) {
-        let error = KernelTypes::parse(bytes, Path::new("btf")).unwrap_err();
+        let error = KernelTypes::parse(bytes, Path::new("btf")).err().unwrap();
         assert!(matches!(error, Error::MalformedBtf { .. }), "{error}");
     }
 

@@ -117,3 +117,16 @@ pub struct Observation {
     /// Tasks of other pid namespaces, first seen at a switch.
     pub seeded_at_switch: u64,
 }
+
+impl Observation {
+    /// The snapshot at the very start, when nothing had happened.
+    #[must_use]
+    pub fn at_start((start_at_ns, start_wall_ns): (u64, u64)) -> Self {
+        Self {
+            start_at_ns,
+            start_wall_ns,
+            end_at_ns: start_at_ns,
+            ..Self::default()
+        }
+    }
+}

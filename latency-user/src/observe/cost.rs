@@ -1,23 +1,28 @@
 //! What our programs cost, by the kernel's own statistics.
 //!
-//! Those cost about 40 ns per run themselves, so they are switched on for short slices only:
-//! a tenth of a second at the start and then once a second.
+//! Those cost about 40 ns per run themselves, so they are switched on once a second and only until
+//! enough runs were counted: ten milliseconds on a busy host, a tenth of a second on an idle one.
 
-use std::os::fd::OwnedFd;
+use std::{os::fd::OwnedFd, time::Duration};
 
 use crate::{
     kernel::{self, Kernel, RunTotals},
     model::CostSample,
 };
 
-/// Turns of the recorder's clock between two slices.
-const TURNS: u32 = 10;
+/// From the end of a slice to the next.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often a slice is looked at.
+const STEP: Duration = Duration::from_millis(10);
+/// Steps after which a slice ends in any case.
+const MAX_STEPS: u32 = 10;
+/// Runs that are enough.
+const ENOUGH_RUNS: u64 = 1000;
 
 /// Samples the cost.
 #[derive(Debug)]
 pub(super) struct CostMeter {
     is_allowed: bool,
-    turn: u32,
     slice: Option<Slice>,
     total: CostSample,
 }
@@ -27,6 +32,7 @@ struct Slice {
     /// The statistics are on as long as this is open.
     _statistics: OwnedFd,
     began_at_ns: u64,
+    steps: u32,
     runs: RunTotals,
     switches: u64,
 }
@@ -36,24 +42,37 @@ impl CostMeter {
     pub(super) fn new(is_allowed: bool) -> Self {
         Self {
             is_allowed,
-            turn: 0,
             slice: None,
             total: CostSample::default(),
         }
     }
 
-    /// Opens or closes a slice, as the turn wants. Called about ten times a second.
-    pub(super) fn turn(&mut self, kernel: &Kernel, now_ns: u64) {
-        self.close(kernel, now_ns);
-        if self.is_allowed && self.turn.is_multiple_of(TURNS) {
-            self.slice = kernel::switch_statistics_on().map(|statistics| Slice {
-                _statistics: statistics,
-                began_at_ns: now_ns,
-                runs: kernel.run_totals(),
-                switches: switches(kernel),
-            });
+    /// Opens, keeps or closes a slice; says when to come again.
+    pub(super) fn step(&mut self, kernel: &Kernel, now_ns: u64) -> Duration {
+        let Some(slice) = &mut self.slice else {
+            self.open(kernel, now_ns);
+            return STEP;
+        };
+        slice.steps += 1;
+        let runs = kernel.run_totals().runs.saturating_sub(slice.runs.runs);
+        if runs < ENOUGH_RUNS && slice.steps < MAX_STEPS {
+            return STEP;
         }
-        self.turn = self.turn.wrapping_add(1);
+        self.close(kernel, now_ns);
+        PAUSE
+    }
+
+    fn open(&mut self, kernel: &Kernel, now_ns: u64) {
+        if !self.is_allowed {
+            return;
+        }
+        self.slice = kernel::switch_statistics_on().map(|statistics| Slice {
+            _statistics: statistics,
+            began_at_ns: now_ns,
+            steps: 0,
+            runs: kernel.run_totals(),
+            switches: switches(kernel),
+        });
     }
 
     /// Closes the slice that is open, if any.

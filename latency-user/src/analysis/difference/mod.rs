@@ -205,6 +205,13 @@ mod tests {
     }
 
     #[test]
+    fn first_interval_begins_with_the_recording() {
+        let interval = difference(&snapshot(900, vec![]), &Observation::at_start((100, 5_000)));
+        assert_eq!((interval.start_at_ns, interval.end_at_ns), (100, 900));
+        assert_eq!(interval.start_wall_ns, 5_000);
+    }
+
+    #[test]
     fn interval_begins_where_the_last_one_ended() {
         let earlier = Observation {
             start_at_ns: 100,

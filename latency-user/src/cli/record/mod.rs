@@ -40,10 +40,10 @@ pub(super) struct RecordArgs {
     command: Vec<String>,
 
     /// How long to observe, e.g. 10s; without it until Ctrl-C or the end of the targets
-    #[arg(long = "for", value_name = "DURATION")]
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
     duration: Option<Nanos>,
     /// Print the figures of each interval as well, e.g. every 1s
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     interval: Option<Nanos>,
     /// What a row stands for
     #[arg(long, value_enum, default_value_t = By::Tid)]

@@ -62,18 +62,13 @@ pub(super) async fn record(
     // Before anything is attached, so that a signal at any time ends in a report.
     let signals = Signals::install()?;
     let (session, child) = Session::start(options)?;
-    let (start_at_ns, start_wall_ns) = session.started_at();
+    let previous = Observation::at_start(session.started_at());
     let mut recording = Recording {
         session,
         child,
         signals,
         printer,
-        previous: Observation {
-            start_at_ns,
-            start_wall_ns,
-            end_at_ns: start_at_ns,
-            ..Observation::default()
-        },
+        previous,
     };
     let cpu_at_start = cpu_time();
     let end = recording.observe(plan).await?;
@@ -119,6 +114,7 @@ impl Recording {
         let deadline = plan
             .duration
             .map(|duration| start + Duration::from(duration));
+        let mut next_cost = start;
         let mut turns = interval_at(start, TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let period = plan.interval.map_or(Duration::MAX, Duration::from);
@@ -143,6 +139,9 @@ impl Recording {
                     let now = self.session.snapshot()?;
                     self.print_interval(&now)?;
                     self.previous = now;
+                }
+                () = sleep_until(next_cost) => {
+                    next_cost = Instant::now() + self.session.measure_cost();
                 }
                 _ = turns.tick() => {
                     self.session.turn()?;
