@@ -1,9 +1,6 @@
 //! The counters of one task, exact and without capacity, kept in the task's own storage.
 
-use crate::{
-    class::N_CLASSES,
-    hist::N_TASK_HISTS,
-};
+use crate::{class::N_CLASSES, hist::N_TASK_HISTS};
 
 /// Rows for preemptors; the last one, with tid 0, takes all that found no row of their own.
 pub const N_PREEMPTORS: usize = 8;

@@ -15,6 +15,10 @@ pub const OVERFLOW_NS: u64 = 1 << 35;
 /// The bucket of a duration; `None` from [`OVERFLOW_NS`] on.
 #[inline]
 #[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "an index below `N_BUCKETS` fits a 32-bit usize, and a const fn cannot use TryFrom"
+)]
 pub const fn bucket_of(ns: u64) -> Option<usize> {
     if ns >= OVERFLOW_NS {
         return None;

@@ -37,7 +37,7 @@ pub enum TaskPhase {
 pub struct TaskHeader {
     /// [`RecordTag::Exit`] in the ring; 0 from the iterator.
     pub tag: u64,
-    /// CLOCK_MONOTONIC when the record was made.
+    /// `CLOCK_MONOTONIC` when the record was made.
     pub at_ns: u64,
     /// Start of the task on the boot clock: with `tid` its identity.
     pub start_time_ns: u64,

@@ -39,7 +39,11 @@ pub(crate) fn switch_out(prev: &Task, state: &mut TaskState, is_preempt: bool) {
     state.flags &= !FRESH;
     // Whatever goes on now is booked when it has ended.
     state.phase = TaskPhase::Unknown as u32;
-    state.class = if is_runnable { WaitClass::Unknown } else { WaitClass::Wakeup } as u32;
+    state.class = if is_runnable {
+        WaitClass::Unknown
+    } else {
+        WaitClass::Wakeup
+    } as u32;
     if prev.is_dead() {
         // SAFETY: the helper has no precondition.
         send_ended(*prev, state, unsafe { bpf_ktime_get_ns() });

@@ -6,11 +6,7 @@ use latency_common::{
     hist::HistKind,
 };
 
-use crate::{
-    hist::add_sample,
-    state::TaskState,
-    task::Task,
-};
+use crate::{hist::add_sample, state::TaskState, task::Task};
 
 #[inline(always)]
 fn add(counters: &mut ClassCounters, ns: u64) {
@@ -49,7 +45,11 @@ const fn is_preemption(class: u32) -> bool {
 #[inline(always)]
 pub(crate) fn book_unmeasured(state: &mut TaskState) {
     state.class = WaitClass::Unmeasured as u32;
-    if let Some(counters) = state.counters.classes.get_mut(WaitClass::Unmeasured as usize) {
+    if let Some(counters) = state
+        .counters
+        .classes
+        .get_mut(WaitClass::Unmeasured as usize)
+    {
         counters.count += 1;
     }
 }

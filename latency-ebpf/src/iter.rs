@@ -62,7 +62,11 @@ pub extern "C" fn write_rows(ctx: *const TaskIter) -> i32 {
     unsafe { bpf_seq_write(seq, (&raw const row).cast(), size_of::<TaskHeader>() as u32) };
     // SAFETY: as above.
     unsafe {
-        bpf_seq_write(seq, (&raw const state.counters).cast(), size_of::<TaskCounters>() as u32)
+        bpf_seq_write(
+            seq,
+            (&raw const state.counters).cast(),
+            size_of::<TaskCounters>() as u32,
+        )
     };
     0
 }

@@ -23,7 +23,11 @@ pub(crate) const NO_WAKEUP: u64 = 1;
 pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
     let is_running = state.is_in(TaskPhase::Running);
     // A task whose switch-out fired no event would seem to run for ever.
-    let phase = if is_running && !task.is_on_cpu() { TaskPhase::Unknown as u32 } else { state.phase };
+    let phase = if is_running && !task.is_on_cpu() {
+        TaskPhase::Unknown as u32
+    } else {
+        state.phase
+    };
     let (pending_nvcsw, pending_nivcsw) = state.pending_switches();
     TaskHeader {
         tag: 0,
@@ -93,7 +97,8 @@ fn keep_unsent(counters: &TaskCounters) {
     // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.
     let total = unsafe { &mut *total };
     for index in 0..N_CLASSES {
-        if let (Some(to), Some(from)) = (total.classes.get_mut(index), counters.classes.get(index)) {
+        if let (Some(to), Some(from)) = (total.classes.get_mut(index), counters.classes.get(index))
+        {
             merge_class(to, from);
         }
     }

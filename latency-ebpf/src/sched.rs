@@ -1,8 +1,8 @@
 //! The switch: the end of one task's stint, the end of another's wait, and the check that both are true.
 
 use aya_ebpf::{
-    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
-    programs::BtfTracePointContext,
+    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id,
+    macros::btf_tracepoint, programs::BtfTracePointContext,
 };
 use latency_common::{
     class::{WaitClass, still_runnable},
@@ -79,8 +79,9 @@ fn note_break(prev: &Task, cpu: &mut CpuState) {
     if cpu.current == 0 {
         cpu.base_nr_switches = nr_switches.unwrap_or(0).wrapping_sub(cpu.switches);
     } else if let Some(nr_switches) = nr_switches {
-        cpu.missed_switches =
-            nr_switches.wrapping_sub(cpu.base_nr_switches).wrapping_sub(cpu.switches);
+        cpu.missed_switches = nr_switches
+            .wrapping_sub(cpu.base_nr_switches)
+            .wrapping_sub(cpu.switches);
     } else {
         // At least one.
         cpu.missed_switches += 1;
@@ -151,7 +152,11 @@ fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
     state.last_sum_exec = sum_exec;
     if state.is(FRESH) {
         // It ran when it was selected: this part of the stint has no counterpart in the kernel's account.
-        let stint = if state.is_in(TaskPhase::Running) { elapsed(state.since_ns, now) } else { 0 };
+        let stint = if state.is_in(TaskPhase::Running) {
+            elapsed(state.since_ns, now)
+        } else {
+            0
+        };
         state.counters.on_cpu_ns += stint;
         state.counters.on_cpu_unaudited_ns += stint;
         state.class = WaitClass::Unmeasured as u32;
@@ -167,7 +172,12 @@ fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
 
 /// Counts the switch as the kernel does, which has done so already.
 #[inline(always)]
-pub(crate) fn count_switch(prev: &Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
+pub(crate) fn count_switch(
+    prev: &Task,
+    state: &mut TaskState,
+    is_preempt: bool,
+    is_runnable: bool,
+) {
     let (nvcsw, nivcsw) = (prev.nvcsw(), prev.nivcsw());
     let has_base = state.is(HAS_SWITCH_BASE);
     let mut is_voluntary = !is_runnable;

@@ -1,6 +1,8 @@
 //! The state of one task, in its storage, and the two functions that reach it.
 
-use aya_ebpf::{bindings::BPF_LOCAL_STORAGE_GET_F_CREATE, helpers::generated::bpf_task_storage_get};
+use aya_ebpf::{
+    bindings::BPF_LOCAL_STORAGE_GET_F_CREATE, helpers::generated::bpf_task_storage_get,
+};
 use latency_common::{class::WaitClass, counters::TaskCounters, record::TaskPhase};
 
 use crate::{maps::TASKS, task::Task};

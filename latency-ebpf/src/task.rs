@@ -4,7 +4,9 @@
 
 use aya_ebpf::{
     bindings::task_struct,
-    helpers::{bpf_probe_read_kernel, generated::bpf_get_current_task_btf, generated::bpf_task_pt_regs},
+    helpers::{
+        bpf_probe_read_kernel, generated::bpf_get_current_task_btf, generated::bpf_task_pt_regs,
+    },
 };
 use latency_common::config::ABSENT;
 
@@ -200,7 +202,10 @@ impl Task {
         {
             return None;
         }
-        Some(load(load(load(self.0, &g::TASK_CFS_RQ), &g::CFS_RQ_RQ), &g::RQ_NR_SWITCHES))
+        Some(load(
+            load(load(self.0, &g::TASK_CFS_RQ), &g::CFS_RQ_RQ),
+            &g::RQ_NR_SWITCHES,
+        ))
     }
 
     /// Whether CFS bandwidth keeps the task from running.

@@ -1,8 +1,8 @@
 //! Wakeups: where a wait begins, and evidence that one asks for another task's CPU.
 
 use aya_ebpf::{
-    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
-    programs::BtfTracePointContext,
+    helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id,
+    macros::btf_tracepoint, programs::BtfTracePointContext,
 };
 use latency_common::{class::WaitClass, cpu::CpuState, record::TaskPhase};
 
@@ -67,7 +67,11 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     let is_woken_here = cpu.waking_tid == task.tid();
-    begin_wait(&task, WaitClass::Wakeup, if is_woken_here { cpu.waking_at_ns } else { 0 });
+    begin_wait(
+        &task,
+        WaitClass::Wakeup,
+        if is_woken_here { cpu.waking_at_ns } else { 0 },
+    );
     let target = task.cpu();
     if target == here {
         let flags = Task::current().need_resched();

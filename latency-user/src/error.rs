@@ -11,15 +11,35 @@ pub enum Error {
     #[error("cannot load the scheduler probes: {} missing", .0.join(", "))]
     MissingCapabilities(Vec<&'static str>),
     #[error("this kernel ({kernel}) has no type information at {}: {source}", path.display())]
-    NoBtf { kernel: String, path: PathBuf, source: io::Error },
+    NoBtf {
+        kernel: String,
+        path: PathBuf,
+        source: io::Error,
+    },
     #[error("the type information at {} is malformed: {reason}", path.display())]
     MalformedBtf { path: PathBuf, reason: String },
     #[error("this kernel ({kernel}) has no {what}, which schedlat needs")]
     Unsupported { kernel: String, what: String },
+    #[error("cannot record on this kernel ({kernel}): {why}")]
+    Lacking {
+        kernel: String,
+        why: String,
+        remedy: String,
+    },
     #[error("the kernel ({kernel}) refused program {program}: {source}")]
-    Refused { kernel: String, program: String, source: io::Error },
+    Refused {
+        kernel: String,
+        program: String,
+        source: io::Error,
+    },
     #[error("the kernel ({kernel}) rejected program {program}: {source}\n{log_tail}")]
-    Rejected { kernel: String, program: String, source: io::Error, log_tail: String, log: String },
+    Rejected {
+        kernel: String,
+        program: String,
+        source: io::Error,
+        log_tail: String,
+        log: String,
+    },
     #[error("cannot attach program {program}: {reason}")]
     Attach { program: String, reason: String },
     #[error("cannot set up the kernel side: {0}")]
@@ -69,6 +89,7 @@ impl Error {
             Self::Unsupported { .. } | Self::Attach { .. } | Self::Setup(_) => {
                 "`schedlat doctor` lists what this kernel offers".into()
             }
+            Self::Lacking { remedy, .. } => format!("it would take {remedy}; see `schedlat doctor`"),
             Self::Refused { .. } => {
                 "a security policy may forbid BPF: look at `dmesg`, and run `schedlat doctor`".into()
             }

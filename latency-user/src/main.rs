@@ -9,7 +9,10 @@ fn main() -> ExitCode {
     match cli::run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
+            #[expect(
+                clippy::print_stderr,
+                reason = "the one place where errors are printed"
+            )]
             {
                 eprintln!("{}", cli::describe(&error));
             }

@@ -78,6 +78,8 @@ fn rustflags(root: &Path, library: &Path) -> Result<String> {
     let mut flags = vec![
         r#"--cfg=bpf_target_arch="x86_64""#.to_owned(),
         "-Cdebuginfo=2".to_owned(),
+        // Instructions of 5.1 and later: 32-bit arithmetic and more jumps, a quarter less code.
+        "-Ctarget-cpu=v3".to_owned(),
         "-Clink-arg=--btf".to_owned(),
     ];
     // The last match wins. Cargo names what lies inside the project by relative paths.

@@ -136,7 +136,7 @@ fn add_first_wait(into: &mut Tally, from: &Tally) {
 }
 
 /// Equal preemptors (cause, name, thread id) as one, largest sum first.
-fn merged_preemptors(mut preemptors: Vec<PreemptorTally>) -> Vec<PreemptorTally> {
+pub(super) fn merged_preemptors(mut preemptors: Vec<PreemptorTally>) -> Vec<PreemptorTally> {
     preemptors.sort_unstable_by_key(|row| (row.class.map(|class| class as u8), row.tid, row.comm));
     preemptors.dedup_by(|from, into| {
         let is_same = (from.class, from.tid, from.comm) == (into.class, into.tid, into.comm);

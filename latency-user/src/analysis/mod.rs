@@ -10,12 +10,14 @@ pub mod escape;
 mod fixture;
 mod group;
 mod merge;
+mod names;
 mod quantile;
 mod stats;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
+use latency_common::config::Detail;
 use latency_common::hist::N_HISTS;
 
 pub use self::difference::difference;
@@ -34,8 +36,8 @@ pub struct Context<'a> {
     pub target: &'a str,
     /// What a row stands for.
     pub by: GroupBy,
-    /// `empty`, `basic` or `full`.
-    pub detail: &'static str,
+    /// How much was measured.
+    pub detail: Detail,
     /// Features that were degraded or missing, in words.
     pub degraded: &'a [String],
     /// Share of one CPU that the recorder's own process used, in percent.
@@ -45,9 +47,14 @@ pub struct Context<'a> {
 /// The report of an observation: of a whole recording, or of one interval.
 #[must_use]
 pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
-    let steal_ns = observation.cpus.steal_ns;
-    let totals = totals(observation);
-    let audit = audit::of_recording(&totals, observation);
+    let conditions = audit::Conditions {
+        detail: context.detail,
+        steal_ns: observation.cpus.steal_ns,
+    };
+    let names = names::Names::of(&observation.rows);
+    let mut totals = totals(observation);
+    totals.preemptors = names.renamed(totals.preemptors);
+    let audit = audit::of_recording(&totals, observation, conditions);
     let totals = stats::stats(totals);
     let processes: HashSet<_> = observation.rows.iter().map(|row| row.ident.tgid).collect();
     let rows = group::groups(&observation.rows, context.by);
@@ -56,19 +63,22 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         window: window(observation),
         target: escape::text(context.target),
         by: context.by,
-        detail: context.detail,
+        detail: context.detail.into(),
         n_tasks: observation.rows.len() as u64,
         n_processes: processes.len() as u64,
         rows: rows
             .into_iter()
-            .map(|(ident, tally)| row(ident, tally, steal_ns))
+            .map(|(ident, mut tally)| {
+                tally.preemptors = names.renamed(tally.preemptors);
+                row(ident, tally, conditions)
+            })
             .collect(),
         audit,
         censored: totals.censored,
         totals,
         loss: observation.losses,
         cost: cost(observation.cost, context.recorder_cpu_pct),
-        steal_ns,
+        steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
     }
 }
@@ -81,10 +91,10 @@ fn totals(observation: &Observation) -> Tally {
     totals
 }
 
-fn row(ident: RowIdent, tally: Tally, steal_ns: u64) -> Row {
+fn row(ident: RowIdent, tally: Tally, conditions: audit::Conditions) -> Row {
     Row {
         ident,
-        audit: audit::of_tally(&tally, steal_ns),
+        audit: audit::of_tally(&tally, conditions),
         stats: stats::stats(tally),
     }
 }
@@ -131,7 +141,7 @@ mod tests {
             host: &Host::default(),
             target: "all tasks",
             by,
-            detail: "full",
+            detail: Detail::Full,
             degraded: &[],
             recorder_cpu_pct: 0.5,
         };

@@ -18,7 +18,7 @@ use crate::Error;
 /// Measures in the kernel how long tasks wait for a CPU and why they lost it, and checks every
 /// number against the kernel's own accounting.
 #[derive(Debug, Parser)]
-#[command(name = "schedlat", version, max_term_width = 100)]
+#[command(name = "schedlat", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -27,15 +27,21 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Observe tasks and print where they waited
-    Record(record::RecordArgs),
+    ///
+    /// Targets add up; without any, all tasks are observed.
+    Record(Box<record::RecordArgs>),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
 }
 
+const EXIT_CODES: &str = "\
+Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under
+--strict. The status of a recorded command is passed on and wins.";
+
 /// Runs a command.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Record(args) => record::run(args),
+        Command::Record(args) => record::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     }
 }
@@ -70,6 +76,26 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    fn help(command: Option<&str>) -> String {
+        let mut cli = Cli::command().term_width(100);
+        cli.build();
+        let shown = match command {
+            Some(name) => cli.find_subcommand_mut(name).unwrap(),
+            None => &mut cli,
+        };
+        let shown = shown.render_long_help().to_string();
+        // clap leaves blanks on lines between two paragraphs.
+        let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn help_says_what_can_be_typed() {
+        insta::assert_snapshot!("help", help(None));
+        insta::assert_snapshot!("help_record", help(Some("record")));
+        insta::assert_snapshot!("help_doctor", help(Some("doctor")));
     }
 
     #[test]

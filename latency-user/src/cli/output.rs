@@ -18,14 +18,14 @@ pub(super) struct Output {
 impl Output {
     /// Opens the file, or takes standard output.
     pub(super) fn open(path: Option<PathBuf>) -> Result<Self, Error> {
-        let file = match path {
-            None => None,
-            Some(path) => match File::create(&path) {
-                Ok(file) => Some((path, file)),
-                Err(source) => return Err(Error::Output { path, source }),
-            },
-        };
-        Ok(Self { file, is_closed: false })
+        let file = path.map(|path| match File::create(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(source) => Err(Error::Output { path, source }),
+        });
+        Ok(Self {
+            file: file.transpose()?,
+            is_closed: false,
+        })
     }
 
     /// Whether nobody reads any more.
@@ -38,23 +38,25 @@ impl Output {
         if self.is_closed {
             return Ok(());
         }
-        let written = match &mut self.file {
-            Some((_, file)) => file.write_all(text.as_bytes()),
-            None => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-            }
+        let written = if let Some((_, file)) = &mut self.file {
+            file.write_all(text.as_bytes())
+        } else {
+            let mut stdout = io::stdout().lock();
+            stdout
+                .write_all(text.as_bytes())
+                .and_then(|()| stdout.flush())
         };
-        match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.is_closed = true;
-                Ok(())
-            }
-            Err(source) => {
-                let path = self.file.as_ref().map_or("standard output".into(), |it| it.0.clone());
-                Err(Error::Output { path, source })
-            }
-            Ok(()) => Ok(()),
+        let Err(source) = written else {
+            return Ok(());
+        };
+        if source.kind() == io::ErrorKind::BrokenPipe {
+            self.is_closed = true;
+            return Ok(());
         }
+        let path = self
+            .file
+            .as_ref()
+            .map_or("standard output".into(), |it| it.0.clone());
+        Err(Error::Output { path, source })
     }
 }

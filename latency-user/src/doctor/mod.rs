@@ -25,7 +25,9 @@ impl Diagnosis {
     pub fn make() -> Self {
         let release = kernel::release();
         let features = match KernelTypes::read(&release) {
-            Ok(types) => Features::detect(&types, &release, Rights::read()).list().to_vec(),
+            Ok(types) => Features::detect(&types, &release, Rights::read())
+                .list()
+                .to_vec(),
             Err(error) => vec![Feature {
                 name: "type information",
                 availability: Availability::Missing,
@@ -66,21 +68,29 @@ pub fn text(diagnosis: &Diagnosis) -> String {
         host.cgroup_mode,
         host.lockdown,
     );
-    let width = diagnosis.features.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    let names = diagnosis.features.iter().map(|it| it.name.len());
+    let width = names.max().unwrap_or(0);
     for feature in &diagnosis.features {
-        let availability = match feature.availability {
-            Availability::Available => "available",
-            Availability::Degraded => "degraded",
-            Availability::Missing => "missing",
-        };
-        text += &format!("{availability:<9}  {:<width$}  {}\n", feature.name, feature.why);
-        if !feature.remedy.is_empty() {
-            text += &format!("{:<9}  {:<width$}  it would take: {}\n", "", "", feature.remedy);
-        }
+        text += &line(feature, width);
     }
     text + if diagnosis.can_record {
         "\n`schedlat record` works here.\n"
     } else {
         "\n`schedlat record` does not work here.\n"
     }
+}
+
+/// A feature with its reason, and below it what it would take, if anything.
+fn line(feature: &Feature, width: usize) -> String {
+    let availability = match feature.availability {
+        Availability::Available => "available",
+        Availability::Degraded => "degraded",
+        Availability::Missing => "missing",
+    };
+    let remedy = match feature.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("{:<9}  {:<width$}  it would take: {remedy}\n", "", ""),
+    };
+    let (name, why) = (feature.name, &feature.why);
+    format!("{availability:<9}  {name:<width$}  {why}\n{remedy}")
 }

@@ -2,7 +2,10 @@
 //!
 //! Everything that differs between kernels is decided here from types, never from the version.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use btfparse::{Integer32Value, Readable, TypeInformation, TypeVariant};
 
@@ -12,10 +15,19 @@ use crate::Error;
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 /// Parsed type information.
-#[expect(missing_debug_implementations, reason = "btfparse's type has none")]
 pub struct KernelTypes {
     types: TypeInformation,
     path: PathBuf,
+}
+
+impl fmt::Debug for KernelTypes {
+    /// Says where the types came from: there are a hundred thousand, and btfparse shows none.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("KernelTypes")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 struct Bytes(Vec<u8>);
@@ -26,7 +38,10 @@ impl Readable for Bytes {
             .ok()
             .and_then(|start| self.0.get(start..start.checked_add(buffer.len())?))
             .ok_or_else(|| {
-                btfparse::Error::new(btfparse::ErrorKind::InvalidOffset, "the data ends too early")
+                btfparse::Error::new(
+                    btfparse::ErrorKind::InvalidOffset,
+                    "the data ends too early",
+                )
             })?;
         buffer.copy_from_slice(bytes);
         Ok(())
@@ -46,13 +61,19 @@ impl KernelTypes {
     }
 
     fn parse(bytes: Vec<u8>, path: &Path) -> Result<Self, Error> {
-        let malformed = |reason: String| Error::MalformedBtf { path: path.to_owned(), reason };
+        let malformed = |reason: String| Error::MalformedBtf {
+            path: path.to_owned(),
+            reason,
+        };
         if bytes.is_empty() {
             return Err(malformed("the file is empty".into()));
         }
         let types = TypeInformation::new(&Bytes(bytes))
             .map_err(|error| malformed(error.message().to_owned()))?;
-        Ok(Self { types, path: path.to_owned() })
+        Ok(Self {
+            types,
+            path: path.to_owned(),
+        })
     }
 
     /// The file these types came from.
@@ -67,16 +88,24 @@ impl KernelTypes {
         if matches!(self.types.from_id(id), Some(TypeVariant::Struct(_))) {
             return Some(id);
         }
-        self.types.get().iter().find_map(|(&id, variant)| match variant {
-            TypeVariant::Struct(_) if self.types.name_of(id).as_deref() == Some(name) => Some(id),
-            _ => None,
-        })
+        self.types
+            .get()
+            .iter()
+            .find_map(|(&id, variant)| match variant {
+                TypeVariant::Struct(_) if self.types.name_of(id).as_deref() == Some(name) => {
+                    Some(id)
+                }
+                _ => None,
+            })
     }
 
     /// Byte offset of a member, through embedded structures; `None` where this kernel has none.
     #[must_use]
     pub fn offset_of(&self, structure: &str, member: &str) -> Option<u32> {
-        let (_, offset) = self.types.offset_of(self.structure(structure)?, member).ok()?;
+        let (_, offset) = self
+            .types
+            .offset_of(self.structure(structure)?, member)
+            .ok()?;
         match offset {
             btfparse::Offset::ByteOffset(bytes) => Some(bytes),
             btfparse::Offset::BitOffsetAndSize(..) => None,
@@ -86,7 +115,10 @@ impl KernelTypes {
     /// Bytes of a member.
     #[must_use]
     pub fn size_of(&self, structure: &str, member: &str) -> Option<u32> {
-        let (id, _) = self.types.offset_of(self.structure(structure)?, member).ok()?;
+        let (id, _) = self
+            .types
+            .offset_of(self.structure(structure)?, member)
+            .ok()?;
         u32::try_from(self.types.size_of(id).ok()?).ok()
     }
 
@@ -111,7 +143,11 @@ impl KernelTypes {
         let Some(TypeVariant::Enum(values)) = self.types.from_id(id) else {
             return None;
         };
-        let value = values.named_value_list().iter().find(|value| value.name == constant)?.value;
+        let value = values
+            .named_value_list()
+            .iter()
+            .find(|value| value.name == constant)?
+            .value;
         match value {
             Integer32Value::Signed(value) => u32::try_from(value).ok(),
             Integer32Value::Unsigned(value) => Some(value),

@@ -2,6 +2,8 @@
 //!
 //! `record` attaches by it and names what is degraded; `doctor` prints it.
 
+use std::path::Path;
+
 use aya::{
     programs::ProgramType,
     sys::{BpfHelper, is_helper_supported},
@@ -9,6 +11,7 @@ use aya::{
 use latency_common::config::Detail;
 
 use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::TimerCallbacks};
+use crate::Error;
 
 /// How well a feature works here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -50,8 +53,6 @@ pub struct Features {
     pub can_seed_at_switch: bool,
     /// Whether `sched_exit_tp` is needed to tell stale evidence from fresh.
     pub needs_sched_exit: bool,
-    /// Whether the kernel's BPF statistics can be switched on.
-    pub has_statistics: bool,
     list: Vec<Feature>,
 }
 
@@ -68,14 +69,11 @@ impl Features {
                 BpfHelper::BPF_FUNC_probe_read_kernel,
             )
             .unwrap_or(false),
-            // 6.4 gave task storage an allocator for any context.
-            can_seed_at_switch: types.offset_of("bpf_local_storage_map", "bpf_ma").is_some()
-                || types.offset_of("bpf_local_storage_map", "use_kmalloc_nolock").is_some(),
+            can_seed_at_switch: has_storage_for_any_context(types),
             // From 7.1 on the slice timer asks on its own, and often for nothing. Before, ticks are so
             // far apart that the next event with clear flags discards what is stale.
             needs_sched_exit: types.has_tracepoint("sched_exit_tp")
                 && types.has_tracepoint("hrtimer_rearm"),
-            has_statistics: rights.has_sys_admin(),
             list: Vec::new(),
         };
         features.list = features.describe(types, rights);
@@ -86,6 +84,22 @@ impl Features {
     #[must_use]
     pub fn list(&self) -> &[Feature] {
         &self.list
+    }
+
+    /// Whether everything is there without which nothing can be recorded.
+    pub fn check(&self, release: &str) -> Result<(), Error> {
+        let missing = self
+            .list
+            .iter()
+            .find(|feature| feature.is_required && feature.availability == Availability::Missing);
+        match missing {
+            None => Ok(()),
+            Some(feature) => Err(Error::Lacking {
+                kernel: release.to_owned(),
+                why: feature.why.clone(),
+                remedy: feature.remedy.clone(),
+            }),
+        }
     }
 
     /// In words, what a recording of this detail lacks here.
@@ -102,18 +116,37 @@ impl Features {
     }
 
     fn describe(&self, types: &KernelTypes, rights: Rights) -> Vec<Feature> {
-        let missing = rights.missing();
-        vec![
-            required("BPF programs", missing.is_empty(), "may be loaded", &format!("{} missing", missing.join(", ")), "run as root, or give the binary CAP_BPF, CAP_PERFMON and CAP_SYSLOG"),
-            required("scheduler tracepoints", has_scheduler_events(types), "sched_switch, sched_waking, sched_wakeup and task_newtask are in BTF", "the kernel's BTF lacks them", "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y"),
-            required("task storage", types.has_function("bpf_task_storage_get"), "the kernel keeps our counters with the task", "the kernel has no BPF task storage", "a kernel of 5.15 or later"),
-            required("the kernel's run delay", types.offset_of("task_struct", "sched_info.run_delay").is_some(), "waits are compared with sched_info.run_delay", "sched_info.run_delay does not exist", "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)"),
+        let mut list = required_features(types, rights);
+        list.extend(self.causes(types, rights));
+        list.extend(surroundings(rights));
+        list
+    }
+
+    fn causes(&self, types: &KernelTypes, rights: Rights) -> [Feature; 4] {
+        [
             self.tick_feature(rights),
-            optional("cause: yield", types.offset_of("pt_regs", syscall_member()).is_some(), "by the system call's number in the saved registers", "the saved registers are not known", "x86-64 or arm64"),
-            optional("cause: throttled", types.offset_of("task_struct", "throttled").is_some() || types.offset_of("cfs_rq", "throttle_count").is_some(), "CFS bandwidth is read per task or per queue", "the kernel has no CFS bandwidth control", "a kernel with CONFIG_CFS_BANDWIDTH=y"),
-            degradable("cause: remote wakeups, renames", self.can_probe_read, "kernel memory may be read", "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and names set at run time are not seen", "boot without lockdown=confidentiality"),
-            optional("cost figures", self.has_statistics, "by the kernel's BPF statistics", "CAP_SYS_ADMIN missing", "run as root"),
-            degradable("all tasks visible", super::is_init_pid_namespace(), "this is the initial pid namespace", "inside a pid namespace tasks outside it are only seen from their first switch on", "run in the host's pid namespace"),
+            optional(
+                "cause: yield",
+                types.offset_of("pt_regs", syscall_member()).is_some(),
+                "by the system call's number in the saved registers",
+                "the saved registers are not known",
+                "x86-64 or arm64",
+            ),
+            optional(
+                "cause: throttled",
+                types.offset_of("task_struct", "throttled").is_some()
+                    || types.offset_of("cfs_rq", "throttle_count").is_some(),
+                "CFS bandwidth is read per task or per queue",
+                "the kernel has no CFS bandwidth control",
+                "a kernel with CONFIG_CFS_BANDWIDTH=y",
+            ),
+            degradable(
+                "cause: remote wakeups, renames",
+                self.can_probe_read,
+                "kernel memory may be read",
+                "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and names set at run time are not seen",
+                "boot without lockdown=confidentiality",
+            ),
         ]
     }
 
@@ -124,8 +157,94 @@ impl Features {
             "kernel addresses are hidden: CAP_SYSLOG missing"
         };
         let why = format!("{reason}: the end of a slice is booked as unknown");
-        degradable("cause: tick, hrtick", self.callbacks.tick != 0, "the timers' callbacks are known by address", &why, "run as root, or add CAP_SYSLOG")
+        degradable(
+            "cause: tick, hrtick",
+            self.callbacks.tick != 0,
+            "the timers' callbacks are known by address",
+            &why,
+            "run as root, or add CAP_SYSLOG",
+        )
     }
+}
+
+fn required_features(types: &KernelTypes, rights: Rights) -> Vec<Feature> {
+    let missing = rights.missing();
+    vec![
+        required(
+            "BPF programs",
+            missing.is_empty(),
+            "may be loaded",
+            &format!("{} missing", missing.join(", ")),
+            "run as root, or give the binary CAP_BPF, CAP_PERFMON and CAP_SYSLOG",
+        ),
+        required(
+            "scheduler tracepoints",
+            has_scheduler_events(types),
+            "sched_switch, sched_waking, sched_wakeup and task_newtask are in BTF",
+            "the kernel's BTF lacks them",
+            "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y",
+        ),
+        storage_feature(
+            types.has_function("bpf_task_storage_get"),
+            has_storage_for_any_context(types),
+        ),
+        required(
+            "the kernel's run delay",
+            types
+                .offset_of("task_struct", "sched_info.run_delay")
+                .is_some(),
+            "waits are compared with sched_info.run_delay",
+            "sched_info.run_delay does not exist",
+            "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)",
+        ),
+    ]
+}
+
+/// 6.4 gave task storage an allocator for any context.
+fn has_storage_for_any_context(types: &KernelTypes) -> bool {
+    ["bpf_ma", "use_kmalloc_nolock"]
+        .iter()
+        .any(|member| types.offset_of("bpf_local_storage_map", member).is_some())
+}
+
+/// Storage is created at tracepoints, where a real-time kernel before 6.4 must not allocate.
+fn storage_feature(has_storage: bool, for_any_context: bool) -> Feature {
+    let is_unsafe = !for_any_context && Path::new("/sys/kernel/realtime").exists();
+    let bad = if is_unsafe {
+        "a real-time kernel before 6.4 must not allocate task storage at tracepoints"
+    } else {
+        "the kernel has no BPF task storage"
+    };
+    required(
+        "task storage",
+        has_storage && !is_unsafe,
+        "the kernel keeps our counters with the task",
+        bad,
+        if is_unsafe {
+            "a real-time kernel of 6.4 or later"
+        } else {
+            "a kernel of 5.15 or later"
+        },
+    )
+}
+
+fn surroundings(rights: Rights) -> [Feature; 2] {
+    [
+        optional(
+            "cost figures",
+            rights.has_sys_admin(),
+            "by the kernel's BPF statistics",
+            "CAP_SYS_ADMIN missing",
+            "run as root",
+        ),
+        degradable(
+            "all tasks visible",
+            super::is_init_pid_namespace(),
+            "this is the initial pid namespace",
+            "inside a pid namespace tasks outside it are only seen from their first switch on",
+            "run in the host's pid namespace",
+        ),
+    ]
 }
 
 /// What a reduced recording leaves out.
@@ -142,17 +261,31 @@ fn reduced(detail: Detail) -> &'static str {
 
 /// The tick's callback was renamed around 6.9; its new name existed before, with another meaning.
 fn tick_callback(types: &KernelTypes) -> &'static str {
-    if types.has_function("tick_sched_timer") { "tick_sched_timer" } else { "tick_nohz_handler" }
+    if types.has_function("tick_sched_timer") {
+        "tick_sched_timer"
+    } else {
+        "tick_nohz_handler"
+    }
 }
 
 fn has_scheduler_events(types: &KernelTypes) -> bool {
-    ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "task_newtask"]
-        .iter()
-        .all(|name| types.has_tracepoint(name))
+    [
+        "sched_switch",
+        "sched_waking",
+        "sched_wakeup",
+        "sched_wakeup_new",
+        "task_newtask",
+    ]
+    .iter()
+    .all(|name| types.has_tracepoint(name))
 }
 
 const fn syscall_member() -> &'static str {
-    if cfg!(target_arch = "aarch64") { "syscallno" } else { "orig_ax" }
+    if cfg!(target_arch = "aarch64") {
+        "syscallno"
+    } else {
+        "orig_ax"
+    }
 }
 
 fn feature(
@@ -163,15 +296,26 @@ fn feature(
 ) -> Feature {
     Feature {
         name,
-        availability: if has_it { Availability::Available } else { without },
+        availability: if has_it {
+            Availability::Available
+        } else {
+            without
+        },
         is_required: false,
         why: if has_it { good } else { bad }.to_owned(),
-        remedy: if has_it { String::new() } else { remedy.to_owned() },
+        remedy: if has_it {
+            String::new()
+        } else {
+            remedy.to_owned()
+        },
     }
 }
 
 fn required(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
-    Feature { is_required: true, ..feature(name, Availability::Missing, has_it, [good, bad, remedy]) }
+    Feature {
+        is_required: true,
+        ..feature(name, Availability::Missing, has_it, [good, bad, remedy])
+    }
 }
 
 fn optional(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {

@@ -65,10 +65,12 @@ impl Globals {
     pub(super) fn resolve(types: &KernelTypes, kernel: &str) -> Result<Self, Error> {
         let mut globals = Self::default();
         for &(name, structure, member) in REQUIRED {
-            let offset = types.offset_of(structure, member).ok_or_else(|| Error::Unsupported {
-                kernel: kernel.to_owned(),
-                what: format!("field {structure}.{member}"),
-            })?;
+            let offset = types
+                .offset_of(structure, member)
+                .ok_or_else(|| Error::Unsupported {
+                    kernel: kernel.to_owned(),
+                    what: format!("field {structure}.{member}"),
+                })?;
             globals.set(name, offset);
         }
         for &(name, structure, member) in OPTIONAL {
@@ -84,8 +86,14 @@ impl Globals {
             })?;
         globals.set("TASK_CPU", cpu);
         // `on_cpu` shrank to a byte in 7.3.
-        globals.set("TASK_ON_CPU_BYTES", types.size_of("task_struct", "on_cpu").unwrap_or(4));
-        globals.set("SCHED_YIELD_NR", u32::try_from(libc::SYS_sched_yield).unwrap_or(ABSENT));
+        globals.set(
+            "TASK_ON_CPU_BYTES",
+            types.size_of("task_struct", "on_cpu").unwrap_or(4),
+        );
+        globals.set(
+            "SCHED_YIELD_NR",
+            u32::try_from(libc::SYS_sched_yield).unwrap_or(ABSENT),
+        );
         Ok(globals)
     }
 

@@ -4,6 +4,7 @@ pub mod btf;
 mod features;
 mod globals;
 mod loaded;
+mod object;
 mod pool;
 mod programs;
 mod resched;
@@ -11,9 +12,10 @@ mod rights;
 mod symbols;
 
 pub use features::{Availability, Feature, Features};
-pub use loaded::{Kernel, LoadOptions, Record, RunTotals, Selection};
+pub use loaded::{Kernel, Record, RunTotals};
+pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};
-pub use programs::Needs;
+pub use programs::{CgroupNeed, Needs};
 pub use rights::Rights;
 
 /// Inode of the initial pid namespace (`PROC_PID_INIT_INO`).
@@ -28,5 +30,8 @@ pub fn is_init_pid_namespace() -> bool {
 /// The kernel's release, as in `uname -r`.
 #[must_use]
 pub fn release() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
 }

@@ -27,7 +27,9 @@ impl HistPool {
         mut free: Stack<MapData, u32>,
     ) -> Result<Self, Error> {
         let Some(Map::Array(map)) = map else {
-            return Err(Error::Setup("map HISTS is not an array of the object".into()));
+            return Err(Error::Setup(
+                "map HISTS is not an array of the object".into(),
+            ));
         };
         // SAFETY: a new mapping at an address of the kernel's choice.
         let slots = unsafe {
@@ -42,10 +44,15 @@ impl HistPool {
         }
         .map_err(|error| Error::Setup(format!("cannot map the histogram pool: {error}")))?;
         for index in (0..n_slots).rev() {
-            free.push(index, 0)
-                .map_err(|error| Error::Setup(format!("cannot fill the histogram pool: {error}")))?;
+            free.push(index, 0).map_err(|error| {
+                Error::Setup(format!("cannot fill the histogram pool: {error}"))
+            })?;
         }
-        Ok(Self { slots: slots.cast(), n_slots: n_slots as usize, free })
+        Ok(Self {
+            slots: slots.cast(),
+            n_slots: n_slots as usize,
+            free,
+        })
     }
 
     fn slot(&self, index: usize) -> Option<*mut HistSlot> {
@@ -81,7 +88,9 @@ impl HistPool {
         for index in 0..self.n_slots {
             let Some(slot) = self.slot(index) else { break };
             // SAFETY: the slot lies in the mapping.
-            if unsafe { (&raw const (*slot).is_orphan).read_volatile() } == 0 {
+            let is_orphan = unsafe { &raw const (*slot).is_orphan };
+            // SAFETY: as above; the kernel may set it meanwhile, so the read is volatile.
+            if unsafe { is_orphan.read_volatile() } == 0 {
                 continue;
             }
             // SAFETY: as above.
@@ -96,7 +105,8 @@ impl HistPool {
 impl Drop for HistPool {
     fn drop(&mut self) {
         // SAFETY: this is the mapping made in `new`, and nothing borrows from it. A failure leaves it mapped.
-        unsafe { munmap(self.slots.cast(), self.n_slots * size_of::<HistSlot>()) }.unwrap_or_default();
+        unsafe { munmap(self.slots.cast(), self.n_slots * size_of::<HistSlot>()) }
+            .unwrap_or_default();
     }
 }
 
@@ -110,5 +120,8 @@ pub fn buckets(slot: &HistSlot) -> Buckets {
         .filter(|(_, count)| **count != 0)
         .filter_map(|(index, count)| Some((u16::try_from(index).ok()?, u64::from(*count))))
         .collect();
-    Buckets { counts, overflow: u64::from(slot.overflow) }
+    Buckets {
+        counts,
+        overflow: u64::from(slot.overflow),
+    }
 }

@@ -16,10 +16,20 @@ pub struct Needs {
     pub names: bool,
     /// Users decide: executions are followed.
     pub users: bool,
-    /// Cgroups decide or are shown: moves are followed.
-    pub cgroup_moves: bool,
-    /// Cgroups are shown: new ones are learned by path.
-    pub cgroup_names: bool,
+    /// What of cgroups is followed.
+    pub cgroups: CgroupNeed,
+}
+
+/// What of cgroups a recording has to follow; each includes the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CgroupNeed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// They are shown: new ones are learned by path.
+    Names,
+    /// They decide: moves are followed.
+    Moves,
 }
 
 /// The iterators; they are loaded with the others and run when asked.
@@ -38,8 +48,11 @@ pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> 
         ("task_newtask", true),
         ("task_rename", needs.names && features.can_probe_read),
         ("sched_process_exec", needs.names || needs.users),
-        ("cgroup_attach_task", needs.cgroup_moves),
-        ("cgroup_mkdir", needs.cgroup_names && features.can_probe_read),
+        ("cgroup_attach_task", needs.cgroups >= CgroupNeed::Moves),
+        (
+            "cgroup_mkdir",
+            needs.cgroups >= CgroupNeed::Names && features.can_probe_read,
+        ),
         ("hrtimer_expire_entry", is_full && has_tick),
         ("hrtimer_expire_exit", is_full && has_tick),
         ("sched_exit_tp", is_full && features.needs_sched_exit),
@@ -57,17 +70,29 @@ pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> 
 /// Loads and attaches one tracepoint program.
 pub(super) fn attach(ebpf: &mut Ebpf, btf: &Btf, kernel: &str, name: &str) -> Result<(), Error> {
     let program: &mut BtfTracePoint = program_mut(ebpf, name)?;
-    program.load(name, btf).map_err(|error| refusal(kernel, name, error))?;
+    program
+        .load(name, btf)
+        .map_err(|error| refusal(kernel, name, error))?;
     program
         .attach()
         .map(|_link| ())
-        .map_err(|error| Error::Attach { program: name.to_owned(), reason: error.to_string() })
+        .map_err(|error| Error::Attach {
+            program: name.to_owned(),
+            reason: error.to_string(),
+        })
 }
 
 /// Loads an iterator.
-pub(super) fn load_iterator(ebpf: &mut Ebpf, btf: &Btf, kernel: &str, name: &str) -> Result<(), Error> {
+pub(super) fn load_iterator(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    kernel: &str,
+    name: &str,
+) -> Result<(), Error> {
     let program: &mut Iter = program_mut(ebpf, name)?;
-    program.load("task", btf).map_err(|error| refusal(kernel, name, error))
+    program
+        .load("task", btf)
+        .map_err(|error| refusal(kernel, name, error))
 }
 
 /// The program of this name.
@@ -78,7 +103,9 @@ where
     let program = ebpf
         .program_mut(name)
         .ok_or_else(|| Error::Setup(format!("program {name} is not in the object")))?;
-    program.try_into().map_err(|error: ProgramError| Error::Setup(format!("program {name}: {error}")))
+    program
+        .try_into()
+        .map_err(|error: ProgramError| Error::Setup(format!("program {name}: {error}")))
 }
 
 /// Lines of the verifier's log that are shown; its end says what it did not accept.
@@ -87,14 +114,27 @@ const LOG_LINES: usize = 12;
 fn refusal(kernel: &str, program: &str, error: ProgramError) -> Error {
     let (kernel, program) = (kernel.to_owned(), program.to_owned());
     match error {
-        ProgramError::LoadError { io_error, verifier_log } => {
+        ProgramError::LoadError {
+            io_error,
+            verifier_log,
+        } => {
             let log = verifier_log.to_string();
             if log.trim().is_empty() {
-                return Error::Refused { kernel, program, source: io_error };
+                return Error::Refused {
+                    kernel,
+                    program,
+                    source: io_error,
+                };
             }
             let lines: Vec<_> = log.lines().collect();
             let log_tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-            Error::Rejected { kernel, program, source: io_error, log_tail, log }
+            Error::Rejected {
+                kernel,
+                program,
+                source: io_error,
+                log_tail,
+                log,
+            }
         }
         other => Error::Setup(format!("program {program}: {other}")),
     }

@@ -32,7 +32,9 @@ impl ReschedBits {
         Self::choose(Evidence {
             version: parse_version(release),
             has_mainline_lazy: types.has_function("__resched_curr"),
-            has_patch_lazy: types.offset_of("thread_info", "preempt_lazy_count").is_some(),
+            has_patch_lazy: types
+                .offset_of("thread_info", "preempt_lazy_count")
+                .is_some(),
         })
     }
 
@@ -40,23 +42,55 @@ impl ReschedBits {
     fn choose(evidence: Evidence) -> Self {
         match evidence {
             // 5.10-rt to 6.1-rt; 31 was the bit of 5.10-rt, 19 that of 6.1-rt.
-            Evidence { has_patch_lazy: true, version, .. } => {
-                Self { urgent: 3, lazy: Some(if version < (5, 16) { 31 } else { 19 }) }
-            }
+            Evidence {
+                has_patch_lazy: true,
+                version,
+                ..
+            } => Self {
+                urgent: 3,
+                lazy: Some(if version < (5, 16) { 31 } else { 19 }),
+            },
             // 6.18 took the bit list shared with other architectures.
-            Evidence { version, .. } if version >= (6, 18) => Self { urgent: 4, lazy: Some(5) },
+            Evidence { version, .. } if version >= (6, 18) => Self {
+                urgent: 4,
+                lazy: Some(5),
+            },
             // 6.13, and 6.12-rt, which carries the same patches.
-            Evidence { has_mainline_lazy: true, .. } => Self { urgent: 3, lazy: Some(4) },
-            _ => Self { urgent: 3, lazy: None },
+            Evidence {
+                has_mainline_lazy: true,
+                ..
+            } => Self {
+                urgent: 3,
+                lazy: Some(4),
+            },
+            _ => Self {
+                urgent: 3,
+                lazy: None,
+            },
         }
     }
 
     #[cfg(target_arch = "aarch64")]
     fn choose(evidence: Evidence) -> Self {
         match evidence {
-            Evidence { has_patch_lazy: true, .. } => Self { urgent: 1, lazy: Some(8) },
-            Evidence { has_mainline_lazy: true, .. } => Self { urgent: 1, lazy: Some(2) },
-            _ => Self { urgent: 1, lazy: None },
+            Evidence {
+                has_patch_lazy: true,
+                ..
+            } => Self {
+                urgent: 1,
+                lazy: Some(8),
+            },
+            Evidence {
+                has_mainline_lazy: true,
+                ..
+            } => Self {
+                urgent: 1,
+                lazy: Some(2),
+            },
+            _ => Self {
+                urgent: 1,
+                lazy: None,
+            },
         }
     }
 
@@ -68,8 +102,9 @@ impl ReschedBits {
 }
 
 fn parse_version(release: &str) -> (u32, u32) {
-    let mut numbers =
-        release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
@@ -113,6 +148,13 @@ mod tests {
 
     #[test]
     fn mask_has_both_bits() {
-        assert_eq!(ReschedBits { urgent: 4, lazy: Some(5) }.mask(), 0x30);
+        assert_eq!(
+            ReschedBits {
+                urgent: 4,
+                lazy: Some(5)
+            }
+            .mask(),
+            0x30
+        );
     }
 }

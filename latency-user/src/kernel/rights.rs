@@ -19,17 +19,21 @@ impl Rights {
 
     fn has(self, capability: CapabilitySet) -> bool {
         // CAP_SYS_ADMIN contained the BPF capabilities before they had their own names, and still does.
-        self.effective.intersects(capability | CapabilitySet::SYS_ADMIN)
+        self.effective
+            .intersects(capability | CapabilitySet::SYS_ADMIN)
     }
 
     /// Capabilities without which no program can be loaded.
     #[must_use]
     pub fn missing(self) -> Vec<&'static str> {
-        [("CAP_BPF", CapabilitySet::BPF), ("CAP_PERFMON", CapabilitySet::PERFMON)]
-            .into_iter()
-            .filter(|(_, capability)| !self.has(*capability))
-            .map(|(name, _)| name)
-            .collect()
+        [
+            ("CAP_BPF", CapabilitySet::BPF),
+            ("CAP_PERFMON", CapabilitySet::PERFMON),
+        ]
+        .into_iter()
+        .filter(|(_, capability)| !self.has(*capability))
+        .map(|(name, _)| name)
+        .collect()
     }
 
     /// Whether kernel addresses can be read.

@@ -31,7 +31,9 @@ impl TimerCallbacks {
             if words.next().is_some() {
                 continue;
             }
-            let address = address.and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+            let address = address
+                .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+                .unwrap_or(0);
             match name {
                 Some(name) if name == tick_name => callbacks.tick = address,
                 Some("hrtick") => callbacks.hrtick = address,

@@ -13,6 +13,6 @@ mod tally;
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
-pub use report::{Cost, GroupBy, Report, Row, RowIdent, Window};
+pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};

@@ -96,11 +96,11 @@ pub struct CostSample {
 /// A snapshot: cumulative since the recording began.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// CLOCK_MONOTONIC when everything was attached.
+    /// `CLOCK_MONOTONIC` when everything was attached.
     pub start_at_ns: u64,
     /// Wall clock of the same moment, nanoseconds since 1970.
     pub start_wall_ns: u64,
-    /// CLOCK_MONOTONIC of the snapshot.
+    /// `CLOCK_MONOTONIC` of the snapshot.
     pub end_at_ns: u64,
     /// Selected tasks, those that ended included.
     pub rows: Vec<TaskRow>,

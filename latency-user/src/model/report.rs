@@ -1,5 +1,6 @@
 //! The whole report of a recording: the JSON contract.
 
+use latency_common::config::Detail;
 use serde::Serialize;
 
 use super::{Audit, Censored, Host, Losses, Stats};
@@ -19,14 +20,37 @@ pub enum GroupBy {
     Cgroup,
 }
 
+/// How much was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DetailLevel {
+    /// Nothing: the programs return at once.
+    Empty,
+    /// Waits by kind, in the kernel's own account.
+    Basic,
+    /// Everything.
+    #[default]
+    Full,
+}
+
+impl From<Detail> for DetailLevel {
+    fn from(detail: Detail) -> Self {
+        match detail {
+            Detail::Empty => Self::Empty,
+            Detail::Basic => Self::Basic,
+            Detail::Full => Self::Full,
+        }
+    }
+}
+
 /// The time observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Window {
     /// Its length.
     pub seconds: f64,
-    /// Its start, CLOCK_MONOTONIC.
+    /// Its start, `CLOCK_MONOTONIC`.
     pub start_at_ns: u64,
-    /// Its end, CLOCK_MONOTONIC.
+    /// Its end, `CLOCK_MONOTONIC`.
     pub end_at_ns: u64,
     /// Its start, nanoseconds since 1970.
     pub start_wall_ns: u64,
@@ -74,10 +98,15 @@ pub struct Row {
     pub audit: Audit,
 }
 
-/// What the recording itself cost.
+/// What the recording itself cost, by the kernel's count over the slices in which that was on.
+///
+/// The programs run at timers and wakeups as well as at switches. `ns_per_switch` spreads the time
+/// of all of them over the switches, so on a machine that seldom switches it is large although the
+/// cost, `cpu_pct`, is small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Run time of all our programs over the switches seen; absent without the right to ask.
+    /// Run time of all our programs, whatever they ran at, over the switches seen; absent without
+    /// the right to ask.
     pub ns_per_switch: Option<f64>,
     /// Their share of one CPU, in percent.
     pub cpu_pct: Option<f64>,
@@ -100,8 +129,8 @@ pub struct Report {
     pub target: String,
     /// What a row stands for.
     pub by: GroupBy,
-    /// `empty`, `basic` or `full`.
-    pub detail: &'static str,
+    /// How much was measured.
+    pub detail: DetailLevel,
     /// All selected tasks together.
     pub totals: Stats,
     /// Selected tasks.

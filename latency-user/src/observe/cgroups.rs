@@ -27,7 +27,12 @@ impl Hierarchy {
     pub(super) fn mounted() -> Vec<Self> {
         Process::myself()
             .and_then(|process| process.mountinfo())
-            .map(|mounts| mounts.into_iter().filter_map(|mount| Self::from_mount(&mount)).collect())
+            .map(|mounts| {
+                mounts
+                    .into_iter()
+                    .filter_map(|mount| Self::from_mount(&mount))
+                    .collect()
+            })
             .unwrap_or_default()
     }
 
@@ -86,7 +91,11 @@ impl Hierarchy {
 
     /// What to call it.
     pub(super) fn name(&self) -> String {
-        if self.is_v2() { "v2".to_owned() } else { self.mount.display().to_string() }
+        if self.is_v2() {
+            "v2".to_owned()
+        } else {
+            self.mount.display().to_string()
+        }
     }
 }
 
@@ -111,13 +120,18 @@ fn hierarchy_id(table: &str, controller: &str) -> Option<u32> {
 pub(super) fn resolve(path: &str, mounted: &[Hierarchy]) -> Result<(Hierarchy, u64), Error> {
     let found = find(path, mounted).ok_or_else(|| Error::NoCgroup(path.to_owned()))?;
     if found.0.is_named {
-        return Err(Error::UnreadableHierarchy { path: path.to_owned(), hierarchy: found.0.name() });
+        return Err(Error::UnreadableHierarchy {
+            path: path.to_owned(),
+            hierarchy: found.0.name(),
+        });
     }
     Ok(found)
 }
 
 fn find(path: &str, mounted: &[Hierarchy]) -> Option<(Hierarchy, u64)> {
-    let as_directory = fs::canonicalize(path).ok().filter(|directory| directory.is_dir());
+    let as_directory = fs::canonicalize(path)
+        .ok()
+        .filter(|directory| directory.is_dir());
     if let Some(directory) = as_directory {
         let owner = mounted
             .iter()
@@ -131,7 +145,9 @@ fn find(path: &str, mounted: &[Hierarchy]) -> Option<(Hierarchy, u64)> {
     let preferred = Hierarchy::of_cpu(mounted);
     preferred.into_iter().chain(mounted).find_map(|hierarchy| {
         let metadata = fs::metadata(hierarchy.mount.join(below)).ok()?;
-        metadata.is_dir().then(|| (hierarchy.clone(), metadata.ino()))
+        metadata
+            .is_dir()
+            .then(|| (hierarchy.clone(), metadata.ino()))
     })
 }
 
@@ -145,8 +161,10 @@ pub(super) struct CgroupNames {
 impl CgroupNames {
     /// Reads the hierarchy as it is.
     pub(super) fn read(hierarchy: Option<&Hierarchy>) -> Self {
-        let mut names =
-            Self { mount: hierarchy.map(|it| it.mount.clone()), paths: HashMap::new() };
+        let mut names = Self {
+            mount: hierarchy.map(|it| it.mount.clone()),
+            paths: HashMap::new(),
+        };
         names.refresh();
         names
     }
@@ -174,13 +192,20 @@ impl CgroupNames {
 
     /// Learns a group that the kernel side reported.
     pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
-        let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
-        self.paths.insert(id, String::from_utf8_lossy(&path[..end]).into_owned());
+        let end = path
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(path.len());
+        self.paths
+            .insert(id, String::from_utf8_lossy(&path[..end]).into_owned());
     }
 
     /// The path of an id, or the id itself.
     pub(super) fn path(&self, id: u64) -> String {
-        self.paths.get(&id).cloned().unwrap_or_else(|| format!("id:{id}"))
+        self.paths
+            .get(&id)
+            .cloned()
+            .unwrap_or_else(|| format!("id:{id}"))
     }
 }
 

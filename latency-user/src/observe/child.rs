@@ -23,12 +23,17 @@ impl Child {
         let Some(program) = command.first() else {
             return Ok(());
         };
-        let failed = |source| Error::Command { command: program.clone(), source };
+        let failed = |source| Error::Command {
+            command: program.clone(),
+            source,
+        };
         let candidates: Vec<PathBuf> = if program.contains('/') {
             vec![program.into()]
         } else {
             let path = env::var_os("PATH").unwrap_or_default();
-            env::split_paths(&path).map(|directory| directory.join(program)).collect()
+            env::split_paths(&path)
+                .map(|directory| directory.join(program))
+                .collect()
         };
         if candidates.iter().any(|path| is_executable(path)) {
             Ok(())
@@ -44,11 +49,18 @@ impl Child {
         let [program, arguments @ ..] = command else {
             return Err(Error::Setup("no command was given".into()));
         };
-        kernel.follow_spawner(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())?;
+        kernel.follow_spawner(
+            rustix::thread::gettid()
+                .as_raw_nonzero()
+                .get()
+                .unsigned_abs(),
+        )?;
         let spawned = Command::new(program).args(arguments).spawn();
         kernel.follow_spawner(0)?;
-        let process =
-            spawned.map_err(|source| Error::Command { command: program.clone(), source })?;
+        let process = spawned.map_err(|source| Error::Command {
+            command: program.clone(),
+            source,
+        })?;
         Ok(Self { process })
     }
 
@@ -68,12 +80,15 @@ impl Child {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// The exit code that passes a status on: its own, or 128 plus the signal, as shells do.
 #[must_use]
 pub fn status_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }

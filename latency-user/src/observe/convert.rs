@@ -95,7 +95,9 @@ fn preemptors(counters: &TaskCounters) -> Vec<PreemptorTally> {
         .iter()
         .filter(|row| row.count > 0)
         .map(|row| PreemptorTally {
-            class: usize::try_from(row.class).ok().and_then(WaitClass::from_index),
+            class: usize::try_from(row.class)
+                .ok()
+                .and_then(WaitClass::from_index),
             comm: row.comm,
             tid: row.tid,
             count: row.count,
@@ -109,7 +111,9 @@ fn add_present(tally: &mut Tally, header: &TaskHeader) {
     tally.kernel_voluntary += header.pending_nvcsw;
     tally.kernel_involuntary += header.pending_nivcsw;
     let ns = header.at_ns.saturating_sub(header.since_ns);
-    let class = usize::try_from(header.class).ok().and_then(WaitClass::from_index);
+    let class = usize::try_from(header.class)
+        .ok()
+        .and_then(WaitClass::from_index);
     if header.phase == TaskPhase::Running as u32 {
         // The kernel books this stint, and the wait before it, only when it ends.
         tally.on_cpu_ns += ns;

@@ -42,7 +42,11 @@ struct Slice {
 impl CostMeter {
     /// A meter; without the right to switch the statistics on it measures nothing.
     pub(super) fn new(is_allowed: bool) -> Self {
-        Self { is_allowed, slice: None, total: CostSample::default() }
+        Self {
+            is_allowed,
+            slice: None,
+            total: CostSample::default(),
+        }
     }
 
     /// Opens, keeps or closes a slice; says when to come again.

@@ -6,8 +6,15 @@ use crate::Error;
 
 /// Compiles a glob.
 pub(super) fn compile(pattern: &str) -> Result<Glob, Error> {
-    let bad = |reason: &str| Error::BadGlob { glob: pattern.to_owned(), reason: reason.to_owned() };
-    let mut glob = Glob { accepts: [0; 256], stars: 0, accept_state: 0 };
+    let bad = |reason: &str| Error::BadGlob {
+        glob: pattern.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let mut glob = Glob {
+        accepts: [0; 256],
+        stars: 0,
+        accept_state: 0,
+    };
     let mut n_elements = 0;
     let mut bytes = pattern.bytes();
     if pattern.is_empty() {
@@ -24,7 +31,9 @@ pub(super) fn compile(pattern: &str) -> Result<Glob, Error> {
         let accepted = match byte {
             b'?' => [true; 256],
             b'[' => class(&mut bytes).ok_or_else(|| bad("'[' has no closing ']'"))?,
-            b'\\' => one(bytes.next().ok_or_else(|| bad("nothing follows the last '\\'"))?),
+            b'\\' => one(bytes
+                .next()
+                .ok_or_else(|| bad("nothing follows the last '\\'"))?),
             byte => one(byte),
         };
         for (mask, is_accepted) in glob.accepts.iter_mut().zip(accepted) {
@@ -70,7 +79,11 @@ fn class(bytes: &mut std::str::Bytes<'_>) -> Option<[bool; 256]> {
     }
     let n_left = rest.count();
     bytes.nth(bytes.len() - n_left - 1);
-    Some(if is_negated { accepted.map(|is_accepted| !is_accepted) } else { accepted })
+    Some(if is_negated {
+        accepted.map(|is_accepted| !is_accepted)
+    } else {
+        accepted
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +93,9 @@ mod tests {
     /// As the kernel side does it.
     fn matches(pattern: &str, name: &str) -> bool {
         let glob = compile(pattern).unwrap();
-        let last = name.bytes().fold(Glob::START, |state, byte| glob.step(state, byte));
+        let last = name
+            .bytes()
+            .fold(Glob::START, |state, byte| glob.step(state, byte));
         last & glob.accept_state != 0
     }
 
@@ -89,7 +104,10 @@ mod tests {
             assert!(matches(pattern, name), "'{pattern}' should match '{name}'");
         }
         for name in others {
-            assert!(!matches(pattern, name), "'{pattern}' should not match '{name}'");
+            assert!(
+                !matches(pattern, name),
+                "'{pattern}' should not match '{name}'"
+            );
         }
     }
 
@@ -100,7 +118,11 @@ mod tests {
 
     #[test]
     fn star_matches_any_run_even_an_empty_one() {
-        check("postgres*", &["postgres", "postgres: walwr"], &["postgre", "xpostgres"]);
+        check(
+            "postgres*",
+            &["postgres", "postgres: walwr"],
+            &["postgre", "xpostgres"],
+        );
         check("*worker*", &["kworker/0:1", "worker"], &["work"]);
         check("a*b*c", &["abc", "axxbxxc", "abcbc"], &["ab", "acb"]);
         check("*", &["", "anything"], &[]);

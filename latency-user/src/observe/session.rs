@@ -6,11 +6,7 @@ use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    cgroups::CgroupNames,
-    child::Child,
-    convert,
-    cost::CostMeter,
-    switches::Reading,
+    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, switches::Reading,
     targets::Targets,
 };
 use crate::{
@@ -71,6 +67,7 @@ impl Session {
         let release = kernel::release();
         let types = KernelTypes::read(&release)?;
         let features = Features::detect(&types, &release, rights);
+        features.check(&release)?;
         let hierarchy = options.targets.hierarchy.as_ref();
         let cgroups = CgroupNames::read(hierarchy);
         let load = LoadOptions {
@@ -98,7 +95,7 @@ impl Session {
             targets: options.targets.clone(),
             degraded: features.degraded(options.detail),
             cgroups,
-            cost: CostMeter::new(features.has_statistics),
+            cost: CostMeter::new(rights.has_sys_admin()),
             first,
             start_at_ns,
             start_wall_ns: host::wall_clock_ns(),
@@ -113,7 +110,7 @@ impl Session {
         Ok((session, child))
     }
 
-    /// CLOCK_MONOTONIC and wall clock of the start.
+    /// `CLOCK_MONOTONIC` and wall clock of the start.
     #[must_use]
     pub fn started_at(&self) -> (u64, u64) {
         (self.start_at_ns, self.start_wall_ns)
@@ -135,7 +132,7 @@ impl Session {
     pub fn turn(&mut self) -> Result<(), Error> {
         self.drain();
         let requests = self.kernel.reselect_requests();
-        let is_due = self.targets.needs.users && self.turns % RESELECT_TURNS == 0;
+        let is_due = self.targets.needs.users && self.turns.is_multiple_of(RESELECT_TURNS);
         if is_due || requests != self.reselect_requests {
             self.reselect_requests = requests;
             self.kernel.select()?;
@@ -181,7 +178,12 @@ impl Session {
         let mut rows: Vec<_> = records
             .iter()
             .map(|record| {
-                convert::row(record, &mut self.kernel.pool, &self.cgroups, std::process::id())
+                convert::row(
+                    record,
+                    &mut self.kernel.pool,
+                    &self.cgroups,
+                    std::process::id(),
+                )
             })
             .collect();
         // A task that ended while rows were written may be in both: its record is the later one.
@@ -203,7 +205,12 @@ impl Session {
             losses,
             cost: self.cost.sample(),
             n_open_at_start: rows.iter().map(open_at_start).sum(),
-            seeded_at_switch: self.kernel.cpu_states().iter().map(|cpu| cpu.seeded_at_switch).sum(),
+            seeded_at_switch: self
+                .kernel
+                .cpu_states()
+                .iter()
+                .map(|cpu| cpu.seeded_at_switch)
+                .sum(),
             rows,
         })
     }
@@ -228,7 +235,9 @@ impl Session {
         let tallies = rows.iter().map(|row| &row.tally).chain([unsent]);
         Losses {
             missed_switches,
-            unmeasured_waits: tallies.map(|tally| tally.class(WaitClass::Unmeasured).count).sum(),
+            unmeasured_waits: tallies
+                .map(|tally| tally.class(WaitClass::Unmeasured).count)
+                .sum(),
             folded_rows: self.n_folded,
             recursion_misses: self.kernel.run_totals().recursion_misses,
             malformed_records: self.n_malformed,
@@ -242,7 +251,12 @@ fn identity(row: &TaskRow) -> (u32, u64) {
 }
 
 fn open_at_start(row: &TaskRow) -> u64 {
-    let open = row.tally.open.iter().filter(|wait| wait.class == WaitClass::OpenAtStart).count();
+    let open = row
+        .tally
+        .open
+        .iter()
+        .filter(|wait| wait.class == WaitClass::OpenAtStart)
+        .count();
     row.tally.class(WaitClass::OpenAtStart).count + open as u64
 }
 

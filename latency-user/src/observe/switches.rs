@@ -70,11 +70,15 @@ fn context_switches(stat: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// The eighth figure of the line that sums all CPUs, in ticks of USER_HZ.
+/// The eighth figure of the line that sums all CPUs, in ticks of `USER_HZ`.
 fn steal_ns(stat: &str) -> u64 {
-    let ticks: Option<u64> = stat
-        .lines()
-        .find_map(|line| line.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok());
+    let ticks: Option<u64> = stat.lines().find_map(|line| {
+        line.strip_prefix("cpu ")?
+            .split_whitespace()
+            .nth(7)?
+            .parse()
+            .ok()
+    });
     ticks.unwrap_or(0) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
@@ -82,7 +86,12 @@ fn steal_ns(stat: &str) -> u64 {
 fn local_timer_interrupts(interrupts: &str) -> Option<u64> {
     interrupts.lines().find_map(|line| {
         let counts = line.trim_start().strip_prefix("LOC:")?;
-        Some(counts.split_whitespace().map_while(|word| word.parse::<u64>().ok()).sum())
+        Some(
+            counts
+                .split_whitespace()
+                .map_while(|word| word.parse::<u64>().ok())
+                .sum(),
+        )
     })
 }
 
@@ -99,7 +108,8 @@ mod tests {
 
     #[test]
     fn timer_interrupts_are_summed_over_cpus() {
-        let text = "           CPU0       CPU1\n LOC:        10         32   Local timer interrupts\n";
+        let text =
+            "           CPU0       CPU1\n LOC:        10         32   Local timer interrupts\n";
         assert_eq!(local_timer_interrupts(text), Some(42));
         assert_eq!(local_timer_interrupts("  0: 1 2 IO-APIC"), None);
     }

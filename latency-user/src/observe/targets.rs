@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Error,
-    kernel::{Needs, Selection},
+    kernel::{CgroupNeed, Needs, Selection},
     model::GroupBy,
 };
 
@@ -53,19 +53,30 @@ impl Targets {
         if args.comms.len() > N_GLOBS {
             return Err(Error::TooManyGlobs(N_GLOBS));
         }
-        let shows_cgroups = by == GroupBy::Cgroup || !args.cgroups.is_empty();
+        let cgroup_need = match by {
+            _ if !args.cgroups.is_empty() => CgroupNeed::Moves,
+            GroupBy::Cgroup => CgroupNeed::Names,
+            _ => CgroupNeed::Nothing,
+        };
         Ok(Self {
             needs: Needs {
                 names: !args.comms.is_empty(),
                 users: !args.users.is_empty(),
-                cgroup_moves: !args.cgroups.is_empty(),
-                cgroup_names: shows_cgroups,
+                cgroups: cgroup_need,
             },
             selection: Selection {
                 tgids: args.pids.clone(),
                 tids: args.tids.clone(),
-                uids: args.users.iter().map(|user| resolve_user(user)).collect::<Result<_, _>>()?,
-                globs: args.comms.iter().map(|comm| glob::compile(comm)).collect::<Result<_, _>>()?,
+                uids: args
+                    .users
+                    .iter()
+                    .map(|user| resolve_user(user))
+                    .collect::<Result<_, _>>()?,
+                globs: args
+                    .comms
+                    .iter()
+                    .map(|comm| glob::compile(comm))
+                    .collect::<Result<_, _>>()?,
                 cgroups,
                 follows_child: !args.command.is_empty(),
             },
@@ -91,7 +102,11 @@ impl Targets {
             || selection.follows_child;
         has_ids
             && !has_others
-            && selection.tgids.iter().chain(&selection.tids).all(|id| has_ended(*id))
+            && selection
+                .tgids
+                .iter()
+                .chain(&selection.tids)
+                .all(|id| has_ended(*id))
     }
 }
 
@@ -101,7 +116,10 @@ fn has_ended(id: u32) -> bool {
         return true;
     };
     // The name, in parentheses, may hold anything, so the state is sought after the last one.
-    let after_name = stat.iter().rposition(|byte| *byte == b')').map_or(0, |end| end + 2);
+    let after_name = stat
+        .iter()
+        .rposition(|byte| *byte == b')')
+        .map_or(0, |end| end + 2);
     matches!(stat.get(after_name), Some(b'Z' | b'X'))
 }
 
@@ -117,7 +135,10 @@ fn tgid_of(tid: u32) -> Option<u32> {
 fn check_process(tgid: u32) -> Result<(), Error> {
     match tgid_of(tgid) {
         None => Err(Error::NoProcess(tgid)),
-        Some(owner) if owner != tgid => Err(Error::ThreadNotProcess { tid: tgid, tgid: owner }),
+        Some(owner) if owner != tgid => Err(Error::ThreadNotProcess {
+            tid: tgid,
+            tgid: owner,
+        }),
         Some(_) => Ok(()),
     }
 }
@@ -128,7 +149,9 @@ fn check_thread(tid: u32) -> Result<(), Error> {
 
 /// Ids given inside a pid namespace are not those that the kernel side sees.
 fn check_pid_namespace() -> Result<(), Error> {
-    crate::kernel::is_init_pid_namespace().then_some(()).ok_or(Error::PidNamespace)
+    crate::kernel::is_init_pid_namespace()
+        .then_some(())
+        .ok_or(Error::PidNamespace)
 }
 
 fn resolve_user(user: &str) -> Result<u32, Error> {
@@ -166,10 +189,16 @@ fn resolve_cgroups(
 
 fn describe(args: &TargetArgs) -> String {
     let quoted = |option: &str, values: &[String]| -> Vec<String> {
-        values.iter().map(|value| format!("{option} '{value}'")).collect()
+        values
+            .iter()
+            .map(|value| format!("{option} '{value}'"))
+            .collect()
     };
     let ids = |option: &str, values: &[u32]| -> Vec<String> {
-        values.iter().map(|value| format!("{option} {value}")).collect()
+        values
+            .iter()
+            .map(|value| format!("{option} {value}"))
+            .collect()
     };
     let mut words = ids("--pid", &args.pids);
     words.extend(ids("--tid", &args.tids));
@@ -177,8 +206,14 @@ fn describe(args: &TargetArgs) -> String {
     words.extend(quoted("--cgroup", &args.cgroups));
     words.extend(quoted("--user", &args.users));
     if let Some(program) = args.command.first() {
-        let name = Path::new(program).file_name().map_or(program.as_str().into(), |name| name.to_string_lossy());
+        let name = Path::new(program)
+            .file_name()
+            .map_or(program.as_str().into(), |name| name.to_string_lossy());
         words.push(format!("-- {name}"));
     }
-    if words.is_empty() { "all tasks".to_owned() } else { words.join(" ") }
+    if words.is_empty() {
+        "all tasks".to_owned()
+    } else {
+        words.join(" ")
+    }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use latency_common::hist::HistKind;
 
 use crate::model::{
-    AllSwitchAudit, Audit, AuditClass, Buckets, CauseStats, Causes, Censored, Cost, Finding,
-    GroupBy, Host, Losses, PreemptorStats, Report, Row, RowIdent, Stats, SwitchAudit, Switches,
-    Tally, TickAudit, WaitStats, Waits, Window,
+    AllSwitchAudit, Audit, AuditClass, Buckets, CauseStats, Causes, Censored, Cost, DetailLevel,
+    Finding, GroupBy, Host, Losses, PreemptorStats, Report, Row, RowIdent, Stats, SwitchAudit,
+    Switches, Tally, TickAudit, WaitStats, Waits, Window,
 };
 
 pub(super) fn report() -> Report {
@@ -21,7 +21,7 @@ pub(super) fn report() -> Report {
         },
         target: "--comm 'postgres*'".into(),
         by: GroupBy::Tid,
-        detail: "full",
+        detail: DetailLevel::Full,
         totals: totals(),
         n_tasks: 2,
         n_processes: 1,

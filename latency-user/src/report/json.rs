@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
-    Audit, Buckets, Censored, Cost, GroupBy, Host, Losses, Report, Row, RowIdent, Stats, Tally,
-    Window,
+    Audit, Buckets, Censored, Cost, DetailLevel, GroupBy, Host, Losses, Report, Row, RowIdent,
+    Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -24,7 +24,7 @@ struct Document<'a> {
     window: Window,
     target: &'a str,
     by: GroupBy,
-    detail: &'static str,
+    detail: DetailLevel,
     n_tasks: u64,
     n_processes: u64,
     totals: Totals<'a>,

@@ -69,10 +69,10 @@ mod tests {
             exit_records: 5,
             folded_rows: 11,
             task_histograms: 6,
-            clock_backwards: 7,
-            cgroup_names: 8,
-            recursion_misses: 9,
-            malformed_records: 10,
+            clock_backwards: 8,
+            cgroup_names: 9,
+            recursion_misses: 10,
+            malformed_records: 11,
         };
         let expected = [
             "untracked_tasks!",

@@ -8,6 +8,7 @@ mod losses;
 mod waits;
 
 use latency_common::class::WaitClass;
+use latency_common::config::Detail;
 
 use super::stats::Totals;
 use crate::model::{
@@ -49,23 +50,43 @@ impl Tolerance {
     }
 }
 
-/// The audit of one task or group, while a hypervisor kept `steal_ns` from all CPUs together.
-pub(super) fn of_tally(tally: &Tally, steal_ns: u64) -> Audit {
-    let mut findings = waits::findings(tally);
-    findings.extend(on_cpu_finding(tally, steal_ns));
+/// What a comparison depends on beside the figures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conditions {
+    /// How much was measured: only the full detail asks for causes.
+    pub(super) detail: Detail,
+    /// What a hypervisor kept from all CPUs together.
+    pub(super) steal_ns: u64,
+}
+
+/// The audit of one task or group.
+pub(super) fn of_tally(tally: &Tally, conditions: Conditions) -> Audit {
+    let mut findings = waits::findings(tally, conditions.detail);
+    findings.extend(on_cpu_finding(tally, conditions.steal_ns));
     findings.extend(switch_finding(tally));
     audit(tally, None, findings)
 }
 
 /// The audit of a whole recording, whose sum is `tally`.
-pub(super) fn of_recording(tally: &Tally, observation: &Observation) -> Audit {
+pub(super) fn of_recording(
+    tally: &Tally,
+    observation: &Observation,
+    conditions: Conditions,
+) -> Audit {
     let cpus = &observation.cpus;
-    let mut findings = waits::findings(tally);
-    findings.extend(on_cpu_finding(tally, cpus.steal_ns));
+    let mut findings = waits::findings(tally, conditions.detail);
+    findings.extend(on_cpu_finding(tally, conditions.steal_ns));
     findings.extend(task_switch_finding(&observation.rows, cpus.missed_switches));
-    findings.extend(all_switch_finding(cpus));
+    if conditions.detail != Detail::Empty {
+        findings.extend(all_switch_finding(cpus));
+    }
     findings.extend(losses::findings(&observation.losses));
-    audit(tally, Some(cpus), findings)
+    let audit = audit(tally, Some(cpus), findings);
+    Audit {
+        // Timers are looked at for causes only.
+        ticks: audit.ticks.filter(|_| conditions.detail == Detail::Full),
+        ..audit
+    }
 }
 
 fn audit(tally: &Tally, cpus: Option<&CpuTotals>, mut findings: Vec<Finding>) -> Audit {
@@ -201,10 +222,7 @@ fn task_switch_finding(rows: &[TaskRow], missed_switches: u64) -> Option<Finding
 
 /// Voluntary and involuntary switches, ours and the kernel's.
 const fn switch_accounts(tally: &Tally) -> ((u64, u64), (u64, u64)) {
-    let ours = (
-        tally.voluntary,
-        tally.involuntary,
-    );
+    let ours = (tally.voluntary, tally.involuntary);
     (ours, (tally.kernel_voluntary, tally.kernel_involuntary))
 }
 
@@ -245,6 +263,11 @@ mod tests {
     use super::*;
     use crate::analysis::fixture::{row, tally_of};
 
+    const FULL: Conditions = Conditions {
+        detail: Detail::Full,
+        steal_ns: 0,
+    };
+
     /// Codes of the findings, breaches with a `!`.
     pub(super) fn codes(findings: &[Finding]) -> Vec<String> {
         let mark = |finding: &Finding| if finding.is_breach { "!" } else { "" };
@@ -264,7 +287,7 @@ mod tests {
             kernel_voluntary: 10,
             ..Tally::default()
         };
-        let audit = of_tally(&tally, 0);
+        let audit = of_tally(&tally, FULL);
         assert_eq!(codes(&audit.findings), expected);
         assert_eq!(audit.on_cpu_ours_ns, ours);
     }
@@ -285,7 +308,7 @@ mod tests {
             kernel_on_cpu_ns: 1_000_000_000,
             ..Tally::default()
         };
-        let found = |steal_ns| codes(&of_tally(&tally, steal_ns).findings);
+        let found = |steal_ns| codes(&of_tally(&tally, Conditions { steal_ns, ..FULL }).findings);
         assert_eq!(found(0), ["on_cpu_differs!"]);
         assert_eq!(found(20_000_000), ["on_cpu_differs!"]);
         assert_eq!(found(30_000_000), ["kernel_leaves_out_steal"]);
@@ -309,16 +332,16 @@ mod tests {
             cpus,
             ..Observation::default()
         };
-        let audit = of_recording(&Tally::default(), &observation);
+        let audit = of_recording(&Tally::default(), &observation, FULL);
         assert_eq!(codes(&audit.findings), expected);
         assert_eq!(audit.ok, !expected.iter().any(|code| code.ends_with('!')));
     }
 
     #[test]
     fn switches_of_a_task_agree_to_the_unit() {
-        assert_eq!(codes(&of_tally(&switched(5, 5), 0).findings), [""; 0]);
+        assert_eq!(codes(&of_tally(&switched(5, 5), FULL).findings), [""; 0]);
         assert_eq!(
-            codes(&of_tally(&switched(5, 6), 0).findings),
+            codes(&of_tally(&switched(5, 6), FULL).findings),
             ["switches_differ!"]
         );
     }
@@ -360,7 +383,7 @@ mod tests {
     fn only_causes_that_occur_are_listed() {
         let mut tally = tally_of(WaitClass::Tick, &[5]);
         tally.classes[WaitClass::Unmeasured as usize].kernel_ns = 3;
-        let audit = of_tally(&tally, 0);
+        let audit = of_tally(&tally, FULL);
         assert_eq!(
             audit.by_cause.keys().copied().collect::<Vec<_>>(),
             ["tick", "unmeasured"]

@@ -6,6 +6,7 @@
 //! the recording have no rule: the kernel booked them whole.
 
 use latency_common::class::{WaitClass, WaitKind};
+use latency_common::config::Detail;
 
 use super::{Tolerance, breach, note};
 use crate::model::{Finding, Tally};
@@ -53,41 +54,19 @@ const PREEMPTED_BY_WAKEUP: [WaitClass; 3] = [
     WaitClass::Stopper,
 ];
 
-/// Everything to be said about the waits of `tally`.
-pub(super) fn findings(tally: &Tally) -> Vec<Finding> {
-    let strict = [
-        (
-            WaitClass::Tick,
-            TICK,
-            "tick_waits_differ",
-            "waits after the tick",
-        ),
-        (
-            WaitClass::Hrtick,
-            TICK,
-            "tick_waits_differ",
-            "waits after the slice timer",
-        ),
-        (
-            WaitClass::Yield,
-            YIELD,
-            "yield_waits_differ",
-            "waits after sched_yield",
-        ),
-        (
-            WaitClass::Throttled,
-            OTHER,
-            "preemption_waits_differ",
-            "waits out of quota",
-        ),
-        (
-            WaitClass::Unknown,
-            OTHER,
-            "preemption_waits_differ",
-            "waits of unknown cause",
-        ),
-    ];
-    let mut findings: Vec<_> = strict
+/// Waits whose two accounts agree within a tolerance, the code of a breach, and what they are called.
+#[rustfmt::skip]
+const AGREEING: [(WaitClass, Tolerance, &str, &str); 5] = [
+    (WaitClass::Tick, TICK, "tick_waits_differ", "waits after the tick"),
+    (WaitClass::Hrtick, TICK, "tick_waits_differ", "waits after the slice timer"),
+    (WaitClass::Yield, YIELD, "yield_waits_differ", "waits after sched_yield"),
+    (WaitClass::Throttled, OTHER, "preemption_waits_differ", "waits out of quota"),
+    (WaitClass::Unknown, OTHER, "preemption_waits_differ", "waits of unknown cause"),
+];
+
+/// Everything to be said about the waits of `tally`; causes are only missed where they were asked for.
+pub(super) fn findings(tally: &Tally, detail: Detail) -> Vec<Finding> {
+    let mut findings: Vec<_> = AGREEING
         .into_iter()
         .filter_map(|(class, tolerance, code, name)| {
             let account = tally.class(class);
@@ -109,7 +88,9 @@ pub(super) fn findings(tally: &Tally) -> Vec<Finding> {
     findings.extend(missed_wakeup_waits(tally));
     findings.extend(early_preemptions(tally));
     findings.extend(late_preemptions(tally));
-    findings.extend(unknown_causes(tally));
+    if detail == Detail::Full {
+        findings.extend(unknown_causes(tally));
+    }
     findings
 }
 
@@ -214,9 +195,13 @@ mod tests {
         tally
     }
 
+    fn found(tally: &Tally) -> Vec<String> {
+        codes(&findings(tally, Detail::Full))
+    }
+
     #[track_caller]
     fn check(class: WaitClass, ours: u64, kernel: u64, expected: &[&str]) {
-        assert_eq!(codes(&findings(&ten_waits(class, ours, kernel))), expected);
+        assert_eq!(found(&ten_waits(class, ours, kernel)), expected);
     }
 
     #[test]
@@ -262,7 +247,9 @@ mod tests {
             131,
             &["kernel_misses_wakeup_waits"],
         );
-        let text = &findings(&ten_waits(WaitClass::Wakeup, 3_500_000_131, 131))[0].text;
+        let text = &missed_wakeup_waits(&ten_waits(WaitClass::Wakeup, 3_500_000_131, 131))
+            .unwrap()
+            .text;
         assert!(text.starts_with("the kernel's own account misses 3.50 s of wakeup waits here"));
     }
 
@@ -315,9 +302,15 @@ mod tests {
     fn more_than_one_unknown_cause_in_a_hundred_is_named() {
         let mut tally = ten_waits(WaitClass::Unknown, 10, 10);
         tally.classes[WaitClass::Tick as usize].count = 990;
-        assert_eq!(codes(&findings(&tally)), [""; 0]);
+        assert_eq!(found(&tally), [""; 0]);
         tally.classes[WaitClass::Tick as usize].count = 989;
-        assert_eq!(codes(&findings(&tally)), ["causes_unknown"]);
+        assert_eq!(found(&tally), ["causes_unknown"]);
+    }
+
+    #[test]
+    fn causes_that_were_not_asked_for_are_not_missed() {
+        let tally = ten_waits(WaitClass::Unknown, 10, 10);
+        assert_eq!(findings(&tally, Detail::Basic), []);
     }
 
     #[test]

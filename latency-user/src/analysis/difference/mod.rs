@@ -4,6 +4,17 @@
 //! whole. A wait that lasts through several intervals counts as a sample where it ends; its time
 //! is split (`Tally::waited_ns`). `tally` takes one task's counters apart.
 
+/// A struct of which some fields grew from `earlier` to `later`, and the others are as given. Each
+/// field must be in one of the two lists.
+macro_rules! growth {
+    ($later:expr, $earlier:expr, $type:ident { $($grown:ident),+; $($others:tt)* }) => {
+        $type {
+            $($grown: $later.$grown.saturating_sub($earlier.$grown),)+
+            $($others)*
+        }
+    };
+}
+
 mod tally;
 
 use std::collections::HashMap;
@@ -72,63 +83,25 @@ fn cpus_minus(later: &CpuTotals, earlier: &CpuTotals) -> CpuTotals {
     let interrupts = later
         .local_timer_interrupts
         .zip(earlier.local_timer_interrupts);
-    CpuTotals {
-        switches: later.switches.saturating_sub(earlier.switches),
-        missed_switches: later
-            .missed_switches
-            .saturating_sub(earlier.missed_switches),
-        ticks: later.ticks.saturating_sub(earlier.ticks),
-        hrticks: later.hrticks.saturating_sub(earlier.hrticks),
-        kernel_switches: later
-            .kernel_switches
-            .saturating_sub(earlier.kernel_switches),
+    growth!(later, earlier, CpuTotals {
+        switches, missed_switches, ticks, hrticks, kernel_switches, steal_ns;
         // Either end can be off by its own slack.
         kernel_switches_slack: later.kernel_switches_slack + earlier.kernel_switches_slack,
         local_timer_interrupts: interrupts.map(|(later, earlier)| later.saturating_sub(earlier)),
-        steal_ns: later.steal_ns.saturating_sub(earlier.steal_ns),
-    }
+    })
 }
 
 fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
-    Losses {
-        missed_switches: later
-            .missed_switches
-            .saturating_sub(earlier.missed_switches),
-        unmeasured_waits: later
-            .unmeasured_waits
-            .saturating_sub(earlier.unmeasured_waits),
-        untracked_tasks: later
-            .untracked_tasks
-            .saturating_sub(earlier.untracked_tasks),
-        untracked_switches: later
-            .untracked_switches
-            .saturating_sub(earlier.untracked_switches),
-        exit_records: later.exit_records.saturating_sub(earlier.exit_records),
-        folded_rows: later.folded_rows.saturating_sub(earlier.folded_rows),
-        task_histograms: later
-            .task_histograms
-            .saturating_sub(earlier.task_histograms),
-        clock_backwards: later
-            .clock_backwards
-            .saturating_sub(earlier.clock_backwards),
-        cgroup_names: later.cgroup_names.saturating_sub(earlier.cgroup_names),
-        recursion_misses: later
-            .recursion_misses
-            .saturating_sub(earlier.recursion_misses),
-        malformed_records: later
-            .malformed_records
-            .saturating_sub(earlier.malformed_records),
-    }
+    growth!(later, earlier, Losses {
+        missed_switches, unmeasured_waits, untracked_tasks, untracked_switches, exit_records,
+        folded_rows, task_histograms, clock_backwards, cgroup_names, recursion_misses,
+        malformed_records;
+    })
 }
 
 fn cost_minus(later: Option<CostSample>, earlier: Option<CostSample>) -> Option<CostSample> {
     let earlier = earlier.unwrap_or_default();
-    later.map(|later| CostSample {
-        sampled_ns: later.sampled_ns.saturating_sub(earlier.sampled_ns),
-        run_ns: later.run_ns.saturating_sub(earlier.run_ns),
-        runs: later.runs.saturating_sub(earlier.runs),
-        switches: later.switches.saturating_sub(earlier.switches),
-    })
+    later.map(|later| growth!(later, earlier, CostSample { sampled_ns, run_ns, runs, switches; }))
 }
 
 #[cfg(test)]

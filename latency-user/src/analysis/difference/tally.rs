@@ -24,41 +24,18 @@ pub(super) fn minus(later: &Tally, earlier: &Tally) -> Tally {
         classes[class as usize] = class_minus(later.class(class), earlier.class(class), bounds);
     }
     let latency_bounds = Some(&hists[HistKind::Latency as usize]);
-    Tally {
+    growth!(later, earlier, Tally {
+        voluntary, involuntary, yields, cancelled_sleeps, kernel_voluntary, kernel_involuntary,
+        on_cpu_ns, on_cpu_unaudited_ns, kernel_on_cpu_ns, migrations, wakeups_not_asleep,
+        unseen_switch_ins;
         classes,
         latency: class_minus(&later.latency, &earlier.latency, latency_bounds),
         hists,
         without_hist: later.without_hist,
-        voluntary: later.voluntary.saturating_sub(earlier.voluntary),
-        involuntary: later.involuntary.saturating_sub(earlier.involuntary),
-        yields: later.yields.saturating_sub(earlier.yields),
-        cancelled_sleeps: later
-            .cancelled_sleeps
-            .saturating_sub(earlier.cancelled_sleeps),
-        kernel_voluntary: later
-            .kernel_voluntary
-            .saturating_sub(earlier.kernel_voluntary),
-        kernel_involuntary: later
-            .kernel_involuntary
-            .saturating_sub(earlier.kernel_involuntary),
-        on_cpu_ns: later.on_cpu_ns.saturating_sub(earlier.on_cpu_ns),
-        on_cpu_unaudited_ns: later
-            .on_cpu_unaudited_ns
-            .saturating_sub(earlier.on_cpu_unaudited_ns),
-        kernel_on_cpu_ns: later
-            .kernel_on_cpu_ns
-            .saturating_sub(earlier.kernel_on_cpu_ns),
-        migrations: later.migrations.saturating_sub(earlier.migrations),
-        wakeups_not_asleep: later
-            .wakeups_not_asleep
-            .saturating_sub(earlier.wakeups_not_asleep),
-        unseen_switch_ins: later
-            .unseen_switch_ins
-            .saturating_sub(earlier.unseen_switch_ins),
         preemptors: preemptors_minus(&later.preemptors, &earlier.preemptors),
         open: later.open.clone(),
         waited_earlier_ns: earlier.open.iter().map(|wait| wait.ns).sum(),
-    }
+    })
 }
 
 /// The histogram that holds the samples of a class.

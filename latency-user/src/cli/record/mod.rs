@@ -18,8 +18,6 @@ use crate::{
 use printer::Printer;
 
 /// Arguments of `record`.
-///
-/// Targets add up; without any, all tasks are observed.
 #[derive(Debug, Args)]
 pub(super) struct RecordArgs {
     /// A process with all its threads
@@ -78,8 +76,9 @@ pub(super) struct RecordArgs {
     verifier_log: Option<PathBuf>,
 }
 
-/// 1 GiB of histograms.
-const MAX_HISTOGRAMS: i64 = (1 << 30) / size_of::<HistSlot>() as i64;
+/// A GiB of histograms.
+const MAX_HISTOGRAMS: i64 = 1 << 18;
+const _: () = assert!((1 << 30) / size_of::<HistSlot>() == 1 << 18);
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
@@ -107,7 +106,9 @@ enum DetailArg {
 }
 
 fn ring_bytes(text: &str) -> Result<u32, String> {
-    let bytes: u32 = text.parse().map_err(|_| "a number of bytes is needed".to_owned())?;
+    let bytes: u32 = text
+        .parse()
+        .map_err(|error| format!("a number of bytes is needed: {error}"))?;
     if bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(&bytes) {
         Ok(bytes)
     } else {
@@ -116,7 +117,7 @@ fn ring_bytes(text: &str) -> Result<u32, String> {
 }
 
 /// Records; the exit code is the command's, if there is one and it fails, else ours.
-pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     Child::check(&args.command)?;
     let options = args.options()?;
     let output = Output::open(args.output.clone())?;
@@ -127,17 +128,26 @@ pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         host: host::collect(),
         target: options.targets.description().to_owned(),
         by: args.group_by(),
-        detail: args.detail.name(),
+        detail: args.detail.detail(),
         n_intervals: 0,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let plan = run_loop::Plan { duration: args.duration, interval: args.interval };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let plan = run_loop::Plan {
+        duration: args.duration,
+        interval: args.interval,
+    };
     let outcome = runtime.block_on(run_loop::record(&options, plan, printer));
     if let (Err(error), Some(path)) = (&outcome, &args.verifier_log) {
         save_log(error, path)?;
     }
     let outcome = outcome?;
-    let own = if args.strict && !outcome.is_sound { 3 } else { 0 };
+    let own = if args.strict && !outcome.is_sound {
+        3
+    } else {
+        0
+    };
     let code = match outcome.child.map(status_code) {
         Some(0) | None => own,
         Some(code) => code,
@@ -147,8 +157,10 @@ pub(super) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
 
 fn save_log(error: &anyhow::Error, path: &std::path::Path) -> anyhow::Result<()> {
     if let Some(crate::Error::Rejected { log, .. }) = error.downcast_ref() {
-        std::fs::write(path, log)
-            .map_err(|source| crate::Error::Output { path: path.to_owned(), source })?;
+        std::fs::write(path, log).map_err(|source| crate::Error::Output {
+            path: path.to_owned(),
+            source,
+        })?;
     }
     Ok(())
 }
@@ -188,14 +200,6 @@ impl DetailArg {
             Self::Empty => Detail::Empty,
             Self::Basic => Detail::Basic,
             Self::Full => Detail::Full,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::Basic => "basic",
-            Self::Full => "full",
         }
     }
 }

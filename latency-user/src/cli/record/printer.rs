@@ -1,5 +1,7 @@
 //! From observations to the output, in the format that was asked for.
 
+use latency_common::config::Detail;
+
 use super::Format;
 use crate::{
     Error,
@@ -19,7 +21,7 @@ pub(super) struct Printer {
     pub(super) host: Host,
     pub(super) target: String,
     pub(super) by: GroupBy,
-    pub(super) detail: &'static str,
+    pub(super) detail: Detail,
     pub(super) n_intervals: u64,
 }
 

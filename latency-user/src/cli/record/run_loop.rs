@@ -57,23 +57,36 @@ enum End {
 pub(super) async fn record(
     options: &SessionOptions,
     plan: Plan,
-    mut printer: Printer,
+    printer: Printer,
 ) -> anyhow::Result<Outcome> {
     // Before anything is attached, so that a signal at any time ends in a report.
-    let mut signals = Signals::install()?;
-    let (mut session, mut child) = Session::start(options)?;
+    let signals = Signals::install()?;
+    let (session, child) = Session::start(options)?;
+    let previous = Observation::at_start(session.started_at());
+    let mut recording = Recording {
+        session,
+        child,
+        signals,
+        printer,
+        previous,
+    };
     let cpu_at_start = cpu_time();
-    let mut previous = Observation::at_start(session.started_at());
-    let end = observe(&mut session, plan, &mut printer, &mut child, &mut signals, &mut previous).await?;
+    let end = recording.observe(plan).await?;
     reset_interrupt();
-    if let (End::Terminate, Some(child)) = (end, &child) {
+    if let (End::Terminate, Some(child)) = (end, &recording.child) {
         child.terminate();
     }
-    let whole = session.snapshot()?;
+    let whole = recording.session.snapshot()?;
     if plan.interval.is_some() {
-        printer.interval(&analysis::difference(&whole, &previous))?;
+        recording.print_interval(&whole)?;
     }
-    let cpu_pct = percent_of_window(cpu_time() - cpu_at_start, &whole);
+    let cpu_pct = percent_of_window(cpu_time().saturating_sub(cpu_at_start), &whole);
+    let Recording {
+        session,
+        child,
+        mut printer,
+        ..
+    } = recording;
     let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
     drop(session);
     let child = match (end, child) {
@@ -84,57 +97,73 @@ pub(super) async fn record(
     Ok(Outcome { is_sound, child })
 }
 
-async fn observe(
-    session: &mut Session,
-    plan: Plan,
-    printer: &mut Printer,
-    child: &mut Option<Child>,
-    signals: &mut Signals,
-    previous: &mut Observation,
-) -> anyhow::Result<End> {
-    let start = Instant::now();
-    let deadline = plan.duration.map(|duration| start + Duration::from(duration));
-    let mut turns = interval_at(start, TURN);
-    let mut next_cost = start;
-    turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let period = plan.interval.map_or(Duration::MAX, Duration::from);
-    let mut next_interval = start.checked_add(period);
-    if plan.interval.is_some() {
-        printer.start(session.started_at())?;
+/// A recording that goes on, with what may end it and where it is printed.
+struct Recording {
+    session: Session,
+    child: Option<Child>,
+    signals: Signals,
+    printer: Printer,
+    /// The snapshot at the end of the last interval; empty at the start.
+    previous: Observation,
+}
+
+impl Recording {
+    /// Keeps the session going and prints the intervals, until something ends the recording.
+    async fn observe(&mut self, plan: Plan) -> anyhow::Result<End> {
+        let start = Instant::now();
+        let deadline = plan
+            .duration
+            .map(|duration| start + Duration::from(duration));
+        let mut next_cost = start;
+        let mut turns = interval_at(start, TURN);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let period = plan.interval.map_or(Duration::MAX, Duration::from);
+        let mut next_interval = start.checked_add(period);
+        if plan.interval.is_some() {
+            self.printer.start(self.session.started_at())?;
+        }
+        let progress = Progress::new(start, plan.duration);
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = until(deadline) => break End::Duration,
+                end = self.signals.next() => break end,
+                status = end_of(&mut self.child) => break End::Child(status?),
+                () = until(next_interval) => {
+                    let at = next_interval.unwrap_or(start);
+                    next_interval = at.checked_add(period);
+                    // The last interval is printed at the end, together with what is left of the time.
+                    if deadline.is_some_and(|deadline| deadline < at + period / 2) {
+                        continue;
+                    }
+                    let now = self.session.snapshot()?;
+                    self.print_interval(&now)?;
+                    self.previous = now;
+                }
+                () = sleep_until(next_cost) => {
+                    next_cost = Instant::now() + self.session.measure_cost();
+                }
+                _ = turns.tick() => {
+                    self.session.turn()?;
+                    progress.show();
+                    if self.session.are_targets_gone() {
+                        break End::TargetsGone;
+                    }
+                }
+            }
+            if self.printer.output.is_closed() {
+                break End::ReaderGone;
+            }
+        };
+        progress.clear();
+        Ok(end)
     }
-    let progress = Progress::new(start, plan.duration);
-    let end = loop {
-        tokio::select! {
-            biased;
-            () = until(deadline) => break End::Duration,
-            end = signals.next() => break end,
-            status = end_of(child) => break End::Child(status?),
-            () = until(next_interval) => {
-                let at = next_interval.unwrap_or(start);
-                next_interval = at.checked_add(period);
-                // The last interval is printed at the end, together with what is left of the time.
-                if deadline.is_some_and(|deadline| deadline < at + period / 2) {
-                    continue;
-                }
-                let now = session.snapshot()?;
-                printer.interval(&analysis::difference(&now, previous))?;
-                *previous = now;
-            }
-            () = sleep_until(next_cost) => next_cost = Instant::now() + session.measure_cost(),
-            _ = turns.tick() => {
-                session.turn()?;
-                progress.show();
-                if session.are_targets_gone() {
-                    break End::TargetsGone;
-                }
-            }
-        }
-        if printer.output.is_closed() {
-            break End::ReaderGone;
-        }
-    };
-    progress.clear();
-    Ok(end)
+
+    /// Prints what happened between the previous snapshot and `now`.
+    fn print_interval(&mut self, now: &Observation) -> Result<(), crate::Error> {
+        self.printer
+            .interval(&analysis::difference(now, &self.previous))
+    }
 }
 
 async fn until(instant: Option<Instant>) {
@@ -181,7 +210,9 @@ impl Signals {
 fn reset_interrupt() {
     use nix::sys::signal::{SigHandler, Signal::SIGINT, signal};
     // SAFETY: the default action runs no code of ours.
-    unsafe { signal(SIGINT, SigHandler::SigDfl) }.map(|_| ()).unwrap_or_default();
+    unsafe { signal(SIGINT, SigHandler::SigDfl) }
+        .map(|_| ())
+        .unwrap_or_default();
 }
 
 /// A line on the terminal that says how far the recording is; nothing where there is none.
@@ -194,7 +225,11 @@ struct Progress {
 
 impl Progress {
     fn new(start: Instant, duration: Option<Nanos>) -> Self {
-        Self { start, duration, is_shown: io::stderr().is_terminal() }
+        Self {
+            start,
+            duration,
+            is_shown: io::stderr().is_terminal(),
+        }
     }
 
     fn show(&self) {
@@ -203,7 +238,9 @@ impl Progress {
             Some(duration) => format!("{seconds} s of {duration}"),
             None => format!("{seconds} s"),
         };
-        self.print(&format!("\rrecording, {end}; Ctrl-C ends it with a report "));
+        self.print(&format!(
+            "\rrecording, {end}; Ctrl-C ends it with a report "
+        ));
     }
 
     fn clear(&self) {
@@ -224,5 +261,9 @@ fn cpu_time() -> Duration {
 
 fn percent_of_window(used: Duration, whole: &Observation) -> f64 {
     let window = Duration::from_nanos(whole.end_at_ns - whole.start_at_ns);
-    if window.is_zero() { 0.0 } else { 100.0 * used.as_secs_f64() / window.as_secs_f64() }
+    if window.is_zero() {
+        0.0
+    } else {
+        100.0 * used.as_secs_f64() / window.as_secs_f64()
+    }
 }

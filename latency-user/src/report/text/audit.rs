@@ -5,11 +5,11 @@ use latency_common::class::WaitClass;
 
 use super::table;
 use super::waits::share;
-use crate::model::{Audit, Finding};
+use crate::model::{Audit, DetailLevel, Finding};
 use crate::units;
 
-/// The audit, first of all whether it holds.
-pub(super) fn render(audit: &Audit) -> String {
+/// The audit, first of all whether it holds. What neither account holds is left out.
+pub(super) fn render(audit: &Audit, detail: DetailLevel) -> String {
     let verdict = if audit.ok {
         "audit: ok"
     } else {
@@ -22,35 +22,46 @@ pub(super) fn render(audit: &Audit) -> String {
         "the kernel's",
         "apart",
     ])];
-    for class in WaitClass::ALL {
-        let Some(account) = audit.by_cause.get(class.name()) else {
-            continue;
-        };
-        rows.push(vec![
-            format!("  {}", label(class)),
-            units::count(account.count),
-            units::duration(account.ours_ns),
-            units::duration(account.kernel_ns),
-            share(
-                account.ours_ns.abs_diff(account.kernel_ns),
-                account.kernel_ns,
-            ),
-        ]);
-    }
-    rows.push(vec![
-        "  time on a CPU".to_owned(),
+    let accounts = WaitClass::ALL
+        .into_iter()
+        .filter_map(|class| Some((class, audit.by_cause.get(class.name())?)));
+    rows.extend(accounts.filter_map(|(class, account)| {
+        let n_waits = units::count(account.count);
+        two_accounts(
+            label(class, detail),
+            n_waits,
+            account.ours_ns,
+            account.kernel_ns,
+        )
+    }));
+    rows.extend(two_accounts(
+        "time on a CPU",
         String::new(),
-        units::duration(audit.on_cpu_ours_ns),
-        units::duration(audit.on_cpu_kernel_ns),
-        share(
-            audit.on_cpu_ours_ns.abs_diff(audit.on_cpu_kernel_ns),
-            audit.on_cpu_kernel_ns,
-        ),
-    ]);
+        audit.on_cpu_ours_ns,
+        audit.on_cpu_kernel_ns,
+    ));
     table::aligned("<>>>>", &rows) + &switches(audit) + &ticks(audit) + &findings(audit)
 }
 
-const fn label(class: WaitClass) -> &'static str {
+/// A row with both accounts; none where there is nothing to compare.
+fn two_accounts(name: &str, n_waits: String, ours_ns: u64, kernel_ns: u64) -> Option<Vec<String>> {
+    if ours_ns == 0 && kernel_ns == 0 {
+        return None;
+    }
+    let apart = match kernel_ns {
+        0 => "–".to_owned(),
+        _ => share(ours_ns.abs_diff(kernel_ns), kernel_ns),
+    };
+    Some(vec![
+        format!("  {name}"),
+        n_waits,
+        units::duration(ours_ns),
+        units::duration(kernel_ns),
+        apart,
+    ])
+}
+
+fn label(class: WaitClass, detail: DetailLevel) -> &'static str {
     match class {
         WaitClass::Wakeup => "after a wakeup",
         WaitClass::NewTask => "before the first run",
@@ -61,6 +72,7 @@ const fn label(class: WaitClass) -> &'static str {
         WaitClass::Yield => "after sched_yield",
         WaitClass::Throttled => "out of quota",
         WaitClass::Stopper => "after losing it to the stopper",
+        WaitClass::Unknown if detail != DetailLevel::Full => "after losing the CPU",
         WaitClass::Unknown => "of unknown cause",
         WaitClass::OpenAtStart => "waiting from before",
         WaitClass::Unmeasured => "start or end not seen",

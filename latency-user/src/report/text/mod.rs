@@ -19,12 +19,12 @@ use crate::units;
 pub fn render(report: &Report, top: usize) -> String {
     let mut sections = vec![header(report)];
     if has_samples(report) {
-        sections.push(waits::render(&report.totals));
+        sections.push(waits::render(&report.totals, report.detail));
         sections.extend(tasks::render(report, top));
     } else {
         sections.push(no_samples(report));
     }
-    sections.push(audit::render(&report.audit) + &closing(report));
+    sections.push(audit::render(&report.audit, report.detail) + &closing(report));
     sections.join("\n")
 }
 
@@ -111,6 +111,7 @@ fn losses(losses: &Losses) -> String {
         (exit_records, "exit records"),
         (folded_rows, "rows of ended tasks"),
         (task_histograms, "task histograms"),
+        (clock_backwards, "clock readings that ran backwards"),
         (cgroup_names, "cgroup names"),
         (recursion_misses, "recursion misses"),
         (malformed_records, "malformed records"),
@@ -119,25 +120,31 @@ fn losses(losses: &Losses) -> String {
     let parts: Vec<_> = occurred
         .map(|(n, kind)| format!("{} {kind}", units::count(n)))
         .collect();
-    let lost = if parts.is_empty() {
-        "0".to_owned()
+    if parts.is_empty() {
+        "lost 0\n".to_owned()
     } else {
-        parts.join(", ")
-    };
-    format!("lost {lost}, set to 0 {}\n", units::count(clock_backwards))
+        format!("lost {}\n", parts.join(", "))
+    }
 }
 
+/// The programs run at timers and wakeups too, so a figure per switch is one of all of them.
 fn cost(cost: &Cost) -> String {
     let recorder = units::percent(cost.recorder_cpu_pct);
-    let programs = match (cost.ns_per_switch, cost.cpu_pct) {
-        (Some(ns), Some(pct)) => format!(
-            "{ns:.0} ns per switch, {} of one CPU (counted by the kernel over {}, which adds to it)",
-            units::percent(pct),
-            units::duration(cost.sampled_ns)
-        ),
-        _ => "per switch unknown (asking takes CAP_SYS_ADMIN)".to_owned(),
+    let Some(pct) = cost.cpu_pct else {
+        return format!(
+            "cost: programs unknown (asking takes CAP_SYS_ADMIN); \
+             the recorder's process {recorder}\n"
+        );
     };
-    format!("cost: {programs}; the recorder's process {recorder}\n")
+    let per_switch = cost.ns_per_switch.map_or_else(String::new, |ns| {
+        format!("{ns:.0} ns per switch for all programs, ")
+    });
+    format!(
+        "cost: {per_switch}{} of one CPU (counted by the kernel over {}, which adds to it); \
+         the recorder's process {recorder}\n",
+        units::percent(pct),
+        units::duration(cost.sampled_ns)
+    )
 }
 
 fn plural(n: u64, one: &str, many: &str) -> String {
@@ -147,6 +154,7 @@ fn plural(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{AuditClass, DetailLevel};
     use crate::report::fixture;
 
     #[track_caller]
@@ -183,8 +191,8 @@ mod tests {
           switches: voluntary 100 = 100, involuntary 12 = 12; all CPUs 349 + 12 missed, the kernel's 361 (± 2)
           ticks 5,000, slice timers 0, local timer interrupts of all causes 5,020
           note: the kernel's own account misses 3.00 ms of wakeup waits here
-        lost 12 missed switches, set to 0 0
-        cost: 131 ns per switch, 0.42 % of one CPU (counted by the kernel over 500 ms, which adds to it); the recorder's process 0.30 %
+        lost 12 missed switches
+        cost: 131 ns per switch for all programs, 0.42 % of one CPU (counted by the kernel over 500 ms, which adds to it); the recorder's process 0.30 %
         degraded: hrtick: this kernel has none
         ");
     }
@@ -217,6 +225,31 @@ mod tests {
     }
 
     #[test]
+    fn causes_are_not_shown_where_they_were_not_asked_for() {
+        let mut report = fixture::report();
+        report.detail = DetailLevel::Basic;
+        report.totals.causes.unknown = report.totals.causes.tick;
+        let accounts = &mut report.audit.by_cause;
+        let same = accounts.remove("tick").unwrap();
+        accounts.insert("unknown", same);
+        accounts.insert("open_at_start", AuditClass::default());
+        report.audit.on_cpu_ours_ns = 0;
+        report.audit.on_cpu_kernel_ns = 0;
+        report.audit.ticks = None;
+        let text = text_of(&report, 10);
+        assert!(text.contains("\n  after losing the CPU                 10  39.9 ms"));
+        for absent in [
+            "unknown cause",
+            "to the tick",
+            "on a CPU  ",
+            "from before",
+            "ticks",
+        ] {
+            assert!(!text.contains(absent), "{text}");
+        }
+    }
+
+    #[test]
     fn failed_audit_and_its_breach_are_said() {
         let mut report = fixture::report();
         report.audit.ok = false;
@@ -228,13 +261,14 @@ mod tests {
 
     #[test]
     fn nothing_lost_is_said_too() {
-        assert_eq!(losses(&Losses::default()), "lost 0, set to 0 0\n");
+        assert_eq!(losses(&Losses::default()), "lost 0\n");
         let loss = Losses {
             exit_records: 1_500,
             clock_backwards: 2,
             ..Losses::default()
         };
-        assert_eq!(losses(&loss), "lost 1,500 exit records, set to 0 2\n");
+        let expected = "lost 1,500 exit records, 2 clock readings that ran backwards\n";
+        assert_eq!(losses(&loss), expected);
     }
 
     #[test]
@@ -243,7 +277,7 @@ mod tests {
             recorder_cpu_pct: 1.5,
             ..Cost::default()
         });
-        let expected = "cost: per switch unknown (asking takes CAP_SYS_ADMIN); \
+        let expected = "cost: programs unknown (asking takes CAP_SYS_ADMIN); \
                         the recorder's process 1.5 %\n";
         assert_eq!(text, expected);
     }

@@ -6,14 +6,14 @@
 use latency_common::class::WaitClass;
 
 use super::table;
-use crate::model::{CauseStats, PreemptorStats, Stats, WaitStats};
+use crate::model::{CauseStats, DetailLevel, PreemptorStats, Stats, WaitStats};
 use crate::units;
 
 /// Names shown for who took the CPU most.
 const N_NAMES: usize = 2;
 
-/// The table of the waits of `stats`.
-pub(super) fn render(stats: &Stats) -> String {
+/// The table of the waits of `stats`; causes only where they were asked for.
+pub(super) fn render(stats: &Stats, detail: DetailLevel) -> String {
     let columns = [
         "waits for a CPU",
         "count",
@@ -34,7 +34,9 @@ pub(super) fn render(stats: &Stats) -> String {
         &stats.waits.preemption,
         whole,
     ));
-    rows.extend(cause_rows(stats));
+    if detail == DetailLevel::Full {
+        rows.extend(cause_rows(stats));
+    }
     if stats.waits.new_task.count > 0 {
         rows.push(kind_row(
             "before the first run",
