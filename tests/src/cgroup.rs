@@ -82,6 +82,15 @@ impl Cgroup {
         self.write("cpu.cfs_quota_us", &quota.to_string())
     }
 
+    /// Prefers it to everything else, so that nothing but its limit holds it back.
+    pub fn prefer(&self) -> Result<()> {
+        if self.is_v2 {
+            self.write("cpu.weight", "10000")
+        } else {
+            self.write("cpu.shares", "262144")
+        }
+    }
+
     /// How often and how long it was throttled so far.
     pub fn throttling(&self) -> Result<Throttling> {
         let stat = fs::read_to_string(self.directory.join("cpu.stat"))?;

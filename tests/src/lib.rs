@@ -13,5 +13,6 @@ pub mod load;
 pub mod observe;
 pub mod report;
 pub mod schedlat;
+mod standing;
 pub mod truth;
 pub mod workload;

@@ -5,7 +5,6 @@
 use std::{
     ffi::OsStr,
     io::{BufRead as _, BufReader},
-    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -17,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    standing,
     truth::Counters,
     workload::{kill_group, pid_of},
 };
@@ -98,9 +98,9 @@ impl Load {
     }
 
     fn spawn(mut command: Command, what: String) -> Result<Self> {
-        // A group of its own, so that dropping it reaches the children of a program as well.
-        command.stdin(Stdio::null()).process_group(0);
-        die_with_this_thread(&mut command);
+        command.stdin(Stdio::null());
+        // Its session is a process group as well: dropping it reaches the children of a program.
+        standing::as_load(&mut command);
         let child = command
             .spawn()
             .with_context(|| format!("cannot start {what}"))?;
@@ -192,16 +192,6 @@ pub fn workload_binary() -> Result<PathBuf> {
     existing
         .next()
         .with_context(|| format!("no `workload` beside {}", test.display()))
-}
-
-/// Makes the process that `command` starts die with the calling thread.
-pub(crate) fn die_with_this_thread(command: &mut Command) {
-    let ask = || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        Ok(())
-    };
-    // SAFETY: between fork and exec it makes one system call and allocates nothing.
-    unsafe { command.pre_exec(ask) };
 }
 
 /// Whether a program is installed.

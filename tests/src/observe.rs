@@ -1,15 +1,24 @@
 //! A recording of some loads, with the kernel's counters of each read just around it.
+//!
+//! The two cannot be read at one instant. How far they lie apart is measured, and a recording whose
+//! edges a busy machine has made too long is repeated: the comparison would say nothing.
 
 use std::{thread, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use crate::{
     load::Load,
     report::{Report, Row},
     schedlat::Schedlat,
-    truth::Counters,
+    truth::{Counters, monotonic, nanos},
 };
+
+/// Time that only the recording or only the counters may cover.
+const LONGEST_EDGES: Duration = Duration::from_millis(4);
+
+/// Attempts before the machine is declared too busy.
+const ATTEMPTS: u32 = 8;
 
 /// A report and the ground truth of the same time.
 #[derive(Debug)]
@@ -23,33 +32,65 @@ pub struct Observed {
 impl Observed {
     /// Records the loads and nothing else.
     pub fn of(loads: &[&Load], duration: Duration) -> Result<Self> {
-        let targeted = loads.iter().flat_map(|load| load_processes(load));
-        let recorder = targeted.fold(Schedlat::record(), Schedlat::pid);
-        Self::by(recorder, loads, duration)
+        Self::during(loads, || {
+            thread::sleep(duration);
+            Ok(())
+        })
     }
 
-    /// Records with a command line of its own.
-    pub fn by(recorder: Schedlat, loads: &[&Load], duration: Duration) -> Result<Self> {
-        let tids: Vec<u32> = loads.iter().flat_map(|load| load_processes(load)).collect();
+    /// Records the loads where time means nothing: in an emulated machine edges are long.
+    pub fn roughly(loads: &[&Load], duration: Duration) -> Result<Self> {
+        let act = || {
+            thread::sleep(duration);
+            Ok(())
+        };
+        Ok(Self::attempt(loads, act)?.0)
+    }
+
+    /// Records the loads while `act` runs.
+    pub fn during(loads: &[&Load], act: impl Fn() -> Result<()>) -> Result<Self> {
+        let mut edges = Duration::ZERO;
+        for _ in 0..ATTEMPTS {
+            let observed;
+            (observed, edges) = Self::attempt(loads, &act)?;
+            if edges <= LONGEST_EDGES {
+                return Ok(observed);
+            }
+        }
+        bail!(
+            "the machine is too busy: reading the counters and recording lay {edges:?} apart in \
+             the last of {ATTEMPTS} attempts"
+        )
+    }
+
+    fn attempt(loads: &[&Load], act: impl Fn() -> Result<()>) -> Result<(Self, Duration)> {
+        let mut recorder = Schedlat::record();
+        for load in loads {
+            recorder = recorder.pid(load.pid());
+            for tid in &load.tids {
+                recorder = recorder.args(&format!("--tid {tid}"));
+            }
+        }
+        let tids: Vec<u32> = loads.iter().flat_map(|load| tasks_of(load)).collect();
+        let read =
+            || -> Result<Vec<Counters>> { tids.iter().map(|&tid| Counters::of(tid)).collect() };
         let recording = recorder.start()?;
-        let before = tids
-            .iter()
-            .map(|&tid| Counters::of(tid))
-            .collect::<Result<Vec<_>>>()?;
-        thread::sleep(duration);
-        let after = tids
-            .iter()
-            .map(|&tid| Counters::of(tid))
-            .collect::<Result<Vec<_>>>()?;
+        let began = monotonic();
+        let before = read()?;
+        act()?;
+        let after = read()?;
+        let ended = monotonic();
         let report = recording.stop()?;
-        let growth = after
-            .iter()
-            .zip(&before)
-            .map(|(after, before)| after.since(before));
-        Ok(Self {
+        let edges = report
+            .window_ns()
+            .abs_diff(nanos(ended.saturating_sub(began)));
+        let both = after.iter().zip(&before);
+        let growth: Vec<_> = both.map(|(after, before)| after.since(before)).collect();
+        let observed = Self {
             report,
             truth: tids.into_iter().zip(growth).collect(),
-        })
+        };
+        Ok((observed, Duration::from_nanos(edges)))
     }
 
     /// Each thread's row beside its ground truth.
@@ -69,6 +110,6 @@ impl Observed {
 }
 
 /// The main thread of a load and its other tasks.
-fn load_processes(load: &Load) -> impl Iterator<Item = u32> {
+fn tasks_of(load: &Load) -> impl Iterator<Item = u32> {
     std::iter::once(load.pid()).chain(load.tids.iter().copied())
 }

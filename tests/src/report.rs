@@ -33,6 +33,8 @@ pub struct Report {
     pub loss: BTreeMap<String, u64>,
     /// What it cost.
     pub cost: Cost,
+    /// What a hypervisor kept from all CPUs together.
+    pub steal_ns: u64,
 }
 
 /// A line of `--interval`: what happened in it. Accounts are compared over the whole only.

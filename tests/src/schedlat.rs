@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{load::die_with_this_thread, report::Report, workload::pid_of};
+use crate::{report::Report, standing, workload::pid_of};
 
 /// How long attaching may take; an emulated machine is slow.
 const ATTACH_LIMIT: Duration = Duration::from_mins(1);
@@ -25,7 +25,7 @@ const ATTACH_LIMIT: Duration = Duration::from_mins(1);
 const END_LIMIT: Duration = Duration::from_mins(1);
 
 /// A command line of schedlat.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Schedlat {
     before: Vec<OsString>,
     args: Vec<OsString>,
@@ -167,24 +167,34 @@ impl Schedlat {
     /// Starts it without waiting for anything.
     pub fn spawn(self) -> Result<Recording> {
         let binary = binary()?;
+        let has_child = !self.child.is_empty();
         let mut words = self.before;
         words.push(binary.into_os_string());
         words.extend(self.args);
-        if !self.child.is_empty() {
+        if has_child {
             words.push("--".into());
             words.extend(self.child);
         }
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
-        Recording::of(command)
+        if !has_child {
+            return Recording::of(command);
+        }
+        // The command inherits how its recorder stands: as any load.
+        standing::as_load(&mut command);
+        Recording::begin(command)
     }
 }
 
 impl Recording {
     /// Runs any command that ends up in schedlat.
     pub fn of(mut command: Command) -> Result<Self> {
+        standing::as_recorder(&mut command);
+        Self::begin(command)
+    }
+
+    fn begin(mut command: Command) -> Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        die_with_this_thread(&mut command);
         let began = Instant::now();
         let mut child = command
             .spawn()
@@ -238,6 +248,12 @@ impl Recording {
                 bail!("schedlat ended early, {status}: {}", self.take_messages())
             }
         }
+    }
+
+    /// Signals it and the command it runs, as a terminal does.
+    pub fn signal_group(&self, signal: Signal) -> Result<()> {
+        rustix::process::kill_process_group(pid_of(self.pid())?, signal)
+            .context("cannot signal the group of schedlat")
     }
 
     /// Ends it as Ctrl-C does, requires success, and reads the final report.

@@ -5,30 +5,30 @@
 use std::{sync::LazyLock, time::Duration};
 
 use anyhow::Result;
-use latency_tests::{check, load::Load, observe::Observed, report::Row};
+use latency_tests::{check, load::Load, observe::Observed, report::Row, schedlat::Schedlat};
 
 const SECONDS: Duration = Duration::from_secs(4);
 
 /// A recording of two equal loads on CPU 1, shared by the tests of its kind.
 struct Pair {
     observed: Observed,
+    tids: [u32; 2],
 }
 
 impl Pair {
     fn of(kind: &str) -> Result<Self> {
-        let line = format!("{kind} 20 --cpu 1 --nice -15");
+        let line = format!("{kind} 60 --cpu 1 --nice -15");
         let loads = [Load::workload(&line)?, Load::workload(&line)?];
         let observed = Observed::of(&[&loads[0], &loads[1]], SECONDS)?;
-        Ok(Self { observed })
+        let tids = [loads[0].pid(), loads[1].pid()];
+        Ok(Self { observed, tids })
     }
 
-    fn rows(&self) -> Result<Vec<&Row>> {
-        Ok(self
-            .observed
-            .pairs()?
-            .into_iter()
-            .map(|(row, _)| row)
-            .collect())
+    /// Each row with the thread id of the other load.
+    fn rows(&self) -> Result<[(&Row, u32); 2]> {
+        let [first, second] = self.tids;
+        let report = &self.observed.report;
+        Ok([(report.task(first)?, second), (report.task(second)?, first)])
     }
 }
 
@@ -37,18 +37,10 @@ static SYSTEM_CALLERS: LazyLock<Pair> =
     LazyLock::new(|| Pair::of("burn-syscall").expect("record system callers"));
 
 fn check_slices(pair: &Pair) -> Result<()> {
-    for row in pair.rows()? {
+    for (row, other) in pair.rows()? {
         check::slices_agree(&row.audit)?;
-        let slices = row.stats.cause("tick").count + row.stats.cause("hrtick").count;
-        check::share("waits after a slice", slices, row.stats.n_lost_cpu(), 0.99)?;
-        check::preemptors_are_named(&row.stats)?;
-        assert_eq!(
-            row.stats.cause("unknown").count,
-            0,
-            "{:?}",
-            row.stats.causes
-        );
-        assert!(slices >= 300, "only {slices} slices in 4 s");
+        let slices = check::loses_to_fellow(&row.stats, other, &["tick", "hrtick"], 0.99)?;
+        assert!(slices >= 200, "only {slices} slices in {SECONDS:?}");
     }
     Ok(())
 }
@@ -56,31 +48,22 @@ fn check_slices(pair: &Pair) -> Result<()> {
 fn check_proc(pair: &Pair) -> Result<()> {
     for (row, truth) in pair.observed.pairs()? {
         check::waits_agree(row, truth)?;
-        check::on_cpu_agrees_with_proc(row, truth)?;
     }
-    Ok(())
+    check::on_cpu_agrees_with_proc(&pair.observed)
 }
 
 fn check_halves(pair: &Pair) -> Result<()> {
     let report = &pair.observed.report;
     let rows = pair.rows()?;
-    let both: u64 = rows.iter().map(|row| row.stats.on_cpu_ns).sum();
-    check::share("of the CPU for both", both, report.window_ns(), 0.9)?;
-    for row in rows {
+    let both: u64 = rows.iter().map(|(row, _)| row.stats.on_cpu_ns).sum();
+    check::share("of the CPU for both", both, report.window_ns(), 0.85)?;
+    for (row, _) in rows {
         let own = check::ratio(row.stats.on_cpu_ns, both);
         assert!(
             (0.45..=0.55).contains(&own),
             "one of the two got {own:.3} of their CPU time"
         );
-        // It always wants the CPU: what it does not run, it waits.
-        let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
-        check::near(
-            "running and waiting",
-            spent,
-            report.window_ns(),
-            0.001,
-            1_000_000,
-        )?;
+        check::runs_or_waits_all_the_time(report, row)?;
     }
     Ok(())
 }
@@ -88,9 +71,9 @@ fn check_halves(pair: &Pair) -> Result<()> {
 fn check_sums(pair: &Pair) -> Result<()> {
     let report = &pair.observed.report;
     check::sound(report)?;
-    check::on_cpu_agrees(&report.audit)?;
-    for row in pair.rows()? {
-        check::on_cpu_agrees(&row.audit)?;
+    check::on_cpu_agrees(report, &report.audit)?;
+    for (row, _) in pair.rows()? {
+        check::on_cpu_agrees(report, &row.audit)?;
         check::switches_agree(&row.audit, 1)?;
     }
     Ok(())
@@ -116,12 +99,13 @@ fn c013_burners_switch_involuntarily_as_often_as_the_kernel_counts() -> Result<(
     check_sums(&BURNERS)?;
     for (row, truth) in BURNERS.observed.pairs()? {
         let switches = row.stats.switches;
+        // The edges of the recording hold a slice.
         check::near(
             "involuntary",
             switches.involuntary,
             truth.involuntary,
             0.01,
-            3,
+            5,
         )?;
         let all = switches.involuntary + switches.voluntary;
         check::share("involuntary switches", switches.involuntary, all, 0.95)?;
@@ -131,7 +115,7 @@ fn c013_burners_switch_involuntarily_as_often_as_the_kernel_counts() -> Result<(
 
 #[test]
 fn c019_waits_of_burners_that_others_began_name_the_preemptor() -> Result<()> {
-    for row in BURNERS.rows()? {
+    for (row, _) in BURNERS.rows()? {
         check::preemptors_are_named(&row.stats)?;
         // Nobody wakes a burner: no wait of it follows a wakeup.
         assert_eq!(row.stats.waits.wakeup.count, 0);
@@ -162,11 +146,10 @@ fn system_callers_sums_are_conserved() -> Result<()> {
 
 #[test]
 fn c112_a_burners_own_log_of_its_gaps_agrees_with_its_waits() -> Result<()> {
-    // Each slice of the competitor is a gap of about 3 ms; nothing else comes near 1 ms.
+    // Each slice of the competitor is a gap of some milliseconds; little else comes near one.
     let _rival = Load::workload("burn 20 --cpu 1 --nice -15")?;
     let logger = Load::workload("gaps 4 --threshold-us 1000 --cpu 1 --nice -15")?;
-    let recorder = latency_tests::schedlat::Schedlat::record().pid(logger.pid());
-    let recording = recorder.start()?;
+    let recording = Schedlat::record().pid(logger.pid()).start()?;
     let tid = logger.pid();
     let truth = logger.truth()?;
     let report = recording.stop()?;
@@ -174,18 +157,16 @@ fn c112_a_burners_own_log_of_its_gaps_agrees_with_its_waits() -> Result<()> {
     // Attaching took part of the logger's time: compare rates.
     let gaps = truth.number("gaps")?;
     let missing_ns = truth.number("sum_ns")?;
-    check::near(
-        "mean gap",
-        mean(&stats.cause("tick")),
-        missing_ns / gaps,
-        0.02,
-        0,
-    )?;
-    assert!(truth.number("max_ns")? + 100_000 >= stats.waits.max_ns());
-    assert!(stats.waits.preemption.count <= gaps + gaps / 50 + 20);
+    let tick = stats.cause("tick");
+    let hrtick = stats.cause("hrtick");
+    let mean = (tick.sum_ns + hrtick.sum_ns) / (tick.count + hrtick.count).max(1);
+    check::near("mean gap", mean, missing_ns / gaps, 0.03, 0)?;
+    let longest = truth.number("max_ns")?;
+    assert!(
+        longest + 100_000 >= stats.waits.max_ns(),
+        "{longest} ns is its longest gap"
+    );
+    // Its log ends before its exit, where it may wait once more.
+    assert!(stats.waits.preemption.count <= gaps + gaps / 20 + 20);
     Ok(())
-}
-
-fn mean(cause: &latency_tests::report::CauseStats) -> u64 {
-    cause.sum_ns / cause.count.max(1)
 }

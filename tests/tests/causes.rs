@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use latency_tests::{
-    cgroup::Cgroup, check, load::Load, observe::Observed, schedlat::Schedlat,
+    cgroup::Cgroup, check, load::Load, observe::Observed, report::Row, schedlat::Schedlat,
     workload::set_affinity,
 };
 
@@ -12,16 +12,16 @@ const SECONDS: Duration = Duration::from_secs(3);
 
 #[test]
 fn two_yielders_lose_the_cpu_by_yielding() -> Result<()> {
-    let line = "yield 20 --cpu 1 --nice -15";
+    let line = "yield 60 --cpu 1 --nice -15";
     let loads = [Load::workload(line)?, Load::workload(line)?];
     let observed = Observed::of(&[&loads[0], &loads[1]], SECONDS)?;
     check::sound(&observed.report)?;
     check::class_agrees(&observed.report.audit, "yield", 0.001, 0)?;
     let mut ticks = 0;
-    for (row, truth) in observed.pairs()? {
+    let others = [loads[1].pid(), loads[0].pid()];
+    for ((row, truth), other) in observed.pairs()?.into_iter().zip(others) {
+        check::loses_to_fellow(&row.stats, other, &["yield"], 0.999)?;
         let yields = row.stats.cause("yield").count;
-        check::share("yields", yields, row.stats.n_lost_cpu(), 0.999)?;
-        check::preemptors_are_named(&row.stats)?;
         assert!(
             yields > 100_000,
             "only {yields} yields that switched in 3 s"
@@ -41,63 +41,53 @@ fn two_yielders_lose_the_cpu_by_yielding() -> Result<()> {
 
 #[test]
 fn c096_a_lone_yielder_does_not_wait() -> Result<()> {
-    let load = Load::workload("yield 20 --cpu 1 --nice -15")?;
+    let load = Load::workload("yield 60 --cpu 1 --nice -15")?;
     let observed = Observed::of(&[&load], SECONDS)?;
     check::sound(&observed.report)?;
     let (row, truth) = observed.main_of(&load)?;
     // A yield that finds nobody else does not switch. Others on the host may be there now and then,
     // and then the kernel counts the switch too.
-    let yields = row.stats.switches.r#yield;
-    assert!(
-        yields <= truth.involuntary + 2,
-        "{yields} yields, the kernel counts {truth:?}"
-    );
-    check::waits_agree(row, truth)?;
+    let switches = row.stats.switches;
     check::near(
-        "time on its CPU",
+        "involuntary",
+        switches.involuntary,
+        truth.involuntary,
+        0.05,
+        5,
+    )?;
+    check::preemptors_are_named(&row.stats)?;
+    check::waits_agree(row, truth)?;
+    check::share(
+        "its CPU",
         row.stats.on_cpu_ns,
         observed.report.window_ns(),
-        0.1,
-        0,
-    )?;
-    Ok(())
+        0.9,
+    )
 }
 
 #[test]
 fn a_real_time_task_takes_the_cpu_from_a_burner() -> Result<()> {
-    let burner = Load::workload("burn 20 --cpu 1")?;
-    let line = "periodic 20 --interval-us 1000 --work-us 50 --cpu 1 --fifo 50 --name rt-periodic";
+    let burner = Load::workload("burn 60 --cpu 1 --nice -15")?;
+    let line = "periodic 60 --interval-us 1000 --work-us 50 --cpu 1 --fifo 50 --name rt-periodic";
     let fifo = Load::workload(line)?;
     let observed = Observed::of(&[&burner, &fifo], SECONDS)?;
     check::sound(&observed.report)?;
+    let (fifo_row, _) = observed.main_of(&fifo)?;
+    let (burner_row, truth) = observed.main_of(&burner)?;
+    check::waits_agree(burner_row, truth)?;
+    check_real_time_wakeups(fifo_row, observed.report.window_ns())?;
+    check_losses_to_real_time(burner_row, fifo_row)
+}
 
-    let (row, truth) = observed.main_of(&burner)?;
-    let higher = row.stats.cause("higher_class");
-    let seconds = observed.report.window_ns() / 1_000_000_000;
-    assert!(higher.count >= 950 * seconds, "{higher:?}");
-    check::preemptors_are_named(&row.stats)?;
-    let by_fifo: u64 = row
-        .stats
-        .preemptors
-        .iter()
-        .filter(|by| by.cause == "higher_class" && by.tid == fifo.pid())
-        .inspect(|by| assert_eq!(by.comm, "rt-periodic"))
-        .map(|by| by.count)
-        .sum();
-    check::share(
-        "waits blamed on the real-time task",
-        by_fifo,
-        higher.count,
-        0.95,
-    )?;
-    check::waits_agree(row, truth)?;
-
-    let (row, _) = observed.main_of(&fifo)?;
-    let wakeups = row.stats.waits.wakeup;
-    assert!(wakeups.count >= 950 * seconds, "{wakeups:?}");
-    // It outranks everybody: its waits are microseconds.
+/// It outranks everybody: it waits microseconds, most of the time.
+fn check_real_time_wakeups(row: &Row, window_ns: u64) -> Result<()> {
+    let (wakeups, latency) = (row.stats.waits.wakeup, row.stats.wakeup_latency);
+    // Periods that a hypervisor kept are skipped.
+    assert!(
+        wakeups.count >= window_ns / 1_000_000 * 9 / 10,
+        "{wakeups:?}"
+    );
     assert!(wakeups.p50_ns.context("no median")? < 50_000, "{wakeups:?}");
-    let latency = row.stats.wakeup_latency;
     assert!(
         latency.sum_ns >= wakeups.sum_ns,
         "{latency:?} is below {wakeups:?}"
@@ -107,10 +97,32 @@ fn a_real_time_task_takes_the_cpu_from_a_burner() -> Result<()> {
     Ok(())
 }
 
+fn check_losses_to_real_time(burner: &Row, fifo: &Row) -> Result<()> {
+    let higher = burner.stats.cause("higher_class");
+    let by_fifo = check::loses_to_fellow(
+        &burner.stats,
+        fifo.tid.context("no thread id")?,
+        &["higher_class"],
+        1.0,
+    )?;
+    let rows = burner.stats.preemptors.iter();
+    for row in rows.filter(|row| row.tid != 0 && Some(row.tid) == fifo.tid) {
+        assert_eq!(row.comm, "rt-periodic");
+    }
+    // Now and then it finds a third party on the CPU, and other real-time tasks run.
+    let activations = fifo.stats.waits.wakeup.count;
+    check::share("losses to it", by_fifo, activations, 0.8)?;
+    check::share("of higher class", by_fifo, higher.count, 0.9)?;
+    let mean = higher.sum_ns / higher.count.max(1);
+    assert!(mean >= 50_000, "it works for 50 us each time: {higher:?}");
+    Ok(())
+}
+
 #[test]
 fn c014_a_throttled_cgroup_is_not_contention() -> Result<()> {
     let group = Cgroup::with_cpu_controller("quota")?;
     group.limit(Duration::from_millis(20), Duration::from_millis(100))?;
+    group.prefer()?;
     let line = format!(
         "burn 20 --cpu 1 --nice -15 --cgroup {}",
         group.directory().display()

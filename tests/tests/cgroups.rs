@@ -1,6 +1,9 @@
 //! Control groups, v1 and v2: rows by path, descendants, and groups that come and go.
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use latency_tests::{
@@ -9,6 +12,7 @@ use latency_tests::{
     load::Load,
     report::{Report, Row},
     schedlat::Schedlat,
+    truth::nanos,
 };
 
 fn burner_in(group: &Cgroup, more: &str) -> Result<Load> {
@@ -55,8 +59,7 @@ fn c044_groups_of_a_hybrid_host_are_rows_of_their_own() -> Result<()> {
         let row = row_of(&report, group)?;
         assert_eq!(row.n_tasks, 1);
         // Each is one burner: it runs or waits, and its rival has the other half.
-        let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
-        check::near("running and waiting", spent, report.window_ns(), 0.01, 0)?;
+        check::runs_or_waits_all_the_time(&report, row)?;
         check::share("waiting", row.stats.waited_ns, report.window_ns(), 0.4)?;
     }
     drop(loads);
@@ -94,17 +97,19 @@ fn a_task_that_joins_the_group_is_observed_from_then_on() -> Result<()> {
     let load = Load::workload("team 20 --threads 3")?;
     let recording = Schedlat::record().cgroup(group.directory()).start()?;
     thread::sleep(Duration::from_millis(500));
+    let moved = Instant::now();
     group.adopt(load.pid())?;
     thread::sleep(Duration::from_secs(1));
     let report = recording.stop()?;
+    let since = nanos(moved.elapsed());
     check::sound(&report)?;
     // The whole process moved with one event.
     assert_eq!(report.tasks.len(), 4, "all threads of the process");
     for row in &report.tasks {
         let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
         assert!(
-            spent < 1_300_000_000,
-            "{:?} was observed for {spent} ns",
+            spent <= since,
+            "{:?} was observed for {spent} ns in the {since} ns after it moved",
             row.comm
         );
     }
@@ -137,11 +142,5 @@ fn c047_a_group_that_came_and_went_has_its_name() -> Result<()> {
             .is_some_and(|path| path.ends_with(&name))
     });
     let row = row.with_context(|| format!("no row for {name}"))?;
-    check::near(
-        "on-CPU time",
-        row.stats.on_cpu_ns,
-        truth.counters.exec_ns,
-        0.02,
-        5_000_000,
-    )
+    check::ran_as_long(&report, row.stats.on_cpu_ns, truth.counters.exec_ns)
 }

@@ -66,8 +66,17 @@ fn c007_an_interval_holds_no_more_than_its_tasks_could_wait() -> Result<()> {
         waited, report.totals.waited_ns,
         "intervals against the final report"
     );
-    // Eight on two CPUs for five seconds: three quarters of their time is waiting.
-    check::near("waits of the burst", waited, 30_000_000_000, 0.15, 0)
+    // Eight on two CPUs for five seconds: three quarters of their time is waiting, more when others
+    // run as well.
+    let all = BURNERS * 5_000_000_000;
+    check::near(
+        "running and waiting",
+        report.totals.on_cpu_ns + waited,
+        all,
+        0.05,
+        0,
+    )?;
+    check::share("waits of the burst", waited, all, 0.7)
 }
 
 #[test]
@@ -81,15 +90,9 @@ fn c024_a_wait_that_spans_the_window_is_shown_as_open() -> Result<()> {
             .pid(victim.pid())
             .args("--for 300ms")
             .report()?;
-        let stats = &report.task(victim.pid())?.stats;
-        let spent = stats.on_cpu_ns + stats.waited_ns;
-        check::near(
-            "running and waiting",
-            spent,
-            report.window_ns(),
-            0.02,
-            2_000_000,
-        )?;
+        let row = report.task(victim.pid())?;
+        let stats = &row.stats;
+        check::runs_or_waits_all_the_time(&report, row)?;
         open += stats.censored.open_at_end;
     }
     assert!(open >= 3, "{open} of 6 windows ended in a wait");

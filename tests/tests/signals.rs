@@ -192,15 +192,31 @@ fn c075_the_childs_exit_status_is_passed_on() -> Result<()> {
 
 #[test]
 fn an_interrupt_while_a_child_runs_still_reports() -> Result<()> {
-    let recording = Schedlat::record().running("sleep 20").spawn()?;
-    thread::sleep(Duration::from_secs(1));
-    let outcome = recording.interrupt()?;
-    assert!(
-        outcome.took < Duration::from_secs(5),
-        "it took {:?}",
-        outcome.took
-    );
-    outcome.report()?;
+    // Ctrl-C reaches the command as well, whose status is passed on. Asked to terminate, the recorder
+    // ends the command itself.
+    type Send = fn(&Recording) -> Result<()>;
+    const WAYS: [(Send, i32); 2] = [
+        (|recording| recording.signal_group(Signal::INT), 130),
+        (|recording| recording.signal(Signal::TERM), 143),
+    ];
+    for (send, code) in WAYS {
+        let recording = Schedlat::record()
+            .args("--interval 1h")
+            .running("sleep 20")
+            .start()?;
+        thread::sleep(Duration::from_millis(500));
+        send(&recording)?;
+        let outcome = recording.finish()?;
+        assert_eq!(outcome.code(), code, "{}", outcome.messages);
+        assert!(
+            outcome.took < Duration::from_secs(8),
+            "it took {:?}",
+            outcome.took
+        );
+        let report = outcome.report()?;
+        check::sound(&report)?;
+        assert_eq!(report.named("sleep").len(), 1);
+    }
     Ok(())
 }
 
@@ -262,7 +278,8 @@ fn two_recorders_at_once_agree() -> Result<()> {
         let stats = &report.task(load.pid())?.stats;
         shares.push(check::ratio(stats.waited_ns, report.window_ns()));
     }
-    assert!((shares[0] - shares[1]).abs() < 0.01, "{shares:?}");
+    // The first began a little earlier.
+    assert!((shares[0] - shares[1]).abs() < 0.05, "{shares:?}");
     Ok(())
 }
 

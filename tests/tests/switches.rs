@@ -20,7 +20,7 @@ fn record_all(seconds: u64) -> Result<Report> {
 /// What holds for any load: switches to the unit, and the on-CPU gap within bounds and printed.
 fn check_all(what: &str, report: &Report) -> Result<()> {
     check::sound(report).map_err(|cause| cause.context(what.to_owned()))?;
-    let gap = check::on_cpu_is_not_more(&report.audit)?;
+    let gap = check::on_cpu_is_not_more(report)?;
     let s = &report.audit.switches;
     writeln(&format!(
         "{what}: voluntary {} = {}, involuntary {} = {}, all {} + {} = {}, on-CPU gap {gap:.3} %",
@@ -84,7 +84,7 @@ fn c004_switches_and_waits_add_up_under_hackbench() -> Result<()> {
         0.995,
     )?;
     assert!(
-        report.audit.switches.all_ours > 100_000,
+        report.audit.switches.all_ours > 20_000,
         "hackbench hardly ran"
     );
     for row in &report.tasks {

@@ -1,6 +1,10 @@
 //! Waits that follow a wakeup, and wakeups that no wait follows.
 
-use std::{thread, time::Duration};
+use std::{
+    cell::Cell,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use latency_tests::{
@@ -21,10 +25,10 @@ fn pipe_on_one_cpu_switches_by_blocking_and_adds_up() -> Result<()> {
     let load = Load::workload("pipe 20 --cpu 1 --peer-cpu 1 --nice -15")?;
     let observed = Observed::of(&[&load], SECONDS)?;
     check::sound(&observed.report)?;
-    check::on_cpu_agrees(&observed.report.audit)?;
+    check::on_cpu_agrees(&observed.report, &observed.report.audit)?;
+    check::on_cpu_agrees_with_proc(&observed)?;
     for (row, truth) in observed.pairs()? {
         check_partner(row, truth)?;
-        check::on_cpu_agrees_with_proc(row, truth)?;
         // Both want the CPU all the time, so each runs or waits or sleeps while the other runs.
         assert!(
             row.stats.waits.wakeup.count > 10_000,
@@ -40,7 +44,7 @@ fn pipe_across_two_cpus_waits_for_wakeups_and_adds_up() -> Result<()> {
     let load = Load::workload("pipe 20 --cpu 1 --peer-cpu 0 --nice -15")?;
     let observed = Observed::of(&[&load], SECONDS)?;
     check::sound(&observed.report)?;
-    let gap = check::on_cpu_is_not_more(&observed.report.audit)?;
+    let gap = check::on_cpu_is_not_more(&observed.report)?;
     for (row, truth) in observed.pairs()? {
         check_partner(row, truth)?;
         let switches = row.stats.switches;
@@ -94,14 +98,12 @@ fn check_partner(row: &Row, truth: &Counters) -> Result<()> {
 /// Each wait after a wakeup ends a sleep, and there is a switch-out for each sleep.
 fn check_wakeups_end_sleeps(row: &Row) {
     let (waits, sleeps) = (row.stats.waits.wakeup.count, row.stats.switches.voluntary);
-    // The sleep that was going on at the start, and a wait that is open at the end.
+    // The sleep that was going on at the start, a wait that is open at the end, and those that the
+    // blind spot of this kind of host has hidden.
+    let unseen = row.audit.class("unmeasured").count;
     assert!(
-        waits <= sleeps + 1,
-        "{waits} waits after wakeups, {sleeps} sleeps"
-    );
-    assert!(
-        waits + 2 >= sleeps,
-        "{waits} waits after wakeups, {sleeps} sleeps"
+        waits <= sleeps + 1 && waits + unseen + 2 >= sleeps,
+        "{waits} waits after wakeups, {unseen} unseen, {sleeps} sleeps"
     );
 }
 
@@ -109,28 +111,31 @@ fn check_wakeups_end_sleeps(row: &Row) {
 fn c016_stopped_time_is_no_wait() -> Result<()> {
     const STOPPED: Duration = Duration::from_secs(1);
     let load = Load::workload("burn 20 --cpu 1 --nice -15")?;
-    let recording = Schedlat::record().pid(load.pid()).start()?;
-    let before = load.counters()?;
-    thread::sleep(STOPPED);
-    load.signal(Signal::STOP)?;
-    thread::sleep(STOPPED);
-    load.signal(Signal::CONT)?;
-    thread::sleep(STOPPED);
-    let truth = load.counters()?.since(&before);
-    let report = recording.stop()?;
-    check::sound(&report)?;
-    let row = report.task(load.pid())?;
-    check::waits_agree(row, &truth)?;
-    // Two of the three seconds it ran or waited; nothing else is accounted for.
+    let stopped_ns = Cell::new(0);
+    let observed = Observed::during(&[&load], || {
+        thread::sleep(STOPPED);
+        load.signal(Signal::STOP)?;
+        let began = Instant::now();
+        thread::sleep(STOPPED);
+        load.signal(Signal::CONT)?;
+        stopped_ns.set(nanos(began.elapsed()));
+        thread::sleep(STOPPED);
+        Ok(())
+    })?;
+    check::sound(&observed.report)?;
+    let (row, truth) = observed.main_of(&load)?;
+    check::waits_agree(row, truth)?;
+    // Two of the three seconds it ran or waited; nothing else is accounted for, but for what the
+    // blind spot of this kind of host hides.
     let spent = row.stats.on_cpu_ns + row.stats.waited_ns;
-    let stopped = report.window_ns() - spent;
-    check::near(
-        "neither running nor waiting",
-        stopped,
-        nanos(STOPPED),
-        0.02,
-        0,
-    )?;
+    let neither = observed.report.window_ns() - spent;
+    assert!(
+        neither + 10_000_000 >= stopped_ns.get(),
+        "{neither} ns neither running nor waiting, stopped for {stopped_ns:?}"
+    );
+    if row.audit.class("unmeasured").count == 0 {
+        check::near("stopped", neither, stopped_ns.get(), 0.02, 0)?;
+    }
     assert!(
         row.stats.waits.max_ns() < 500_000_000,
         "{:?}",
@@ -172,6 +177,20 @@ struct Hand {
 
 const WAKES: u64 = 5_000;
 
+/// A recording of it, and who took part.
+struct Handed {
+    report: Report,
+    writer: u32,
+    reader: u32,
+    reader_counters: Counters,
+}
+
+impl Handed {
+    fn tids(&self) -> Vec<u32> {
+        self.report.tasks.iter().filter_map(|row| row.tid).collect()
+    }
+}
+
 impl Hand {
     fn new() -> Result<Self> {
         Ok(Self {
@@ -181,17 +200,22 @@ impl Hand {
     }
 
     /// Records what `choose` selects, given the ids of writer and reader.
-    fn record(&self, choose: impl Fn(&Self, u32, u32) -> Schedlat) -> Result<(Report, u32, u32)> {
+    fn record(&self, choose: impl Fn(&Self, u32, u32) -> Schedlat) -> Result<Handed> {
         let line = format!(
-            "wake {WAKES} --interval-us 100 --name waker --cgroup {} --peer-cgroup {}",
+            "wake {WAKES} --interval-us 100 --name waker --nice -15 --cgroup {} --peer-cgroup {}",
             self.writer_group.directory().display(),
             self.reader_group.directory().display()
         );
         let load = Load::workload(&line)?;
         let (writer, reader) = (load.pid(), *load.tids.first().context("no reader")?);
         let recording = choose(self, writer, reader).start()?;
-        load.truth()?;
-        Ok((recording.stop()?, writer, reader))
+        let truth = load.truth()?;
+        Ok(Handed {
+            report: recording.stop()?,
+            writer,
+            reader,
+            reader_counters: truth.counters_of("peer_counters")?,
+        })
     }
 }
 
@@ -208,21 +232,35 @@ fn c027_a_filter_selects_the_woken_task_and_not_its_waker() -> Result<()> {
     ];
     let hand = Hand::new()?;
     for choose in READER {
-        let (report, _, reader) = hand.record(choose)?;
-        check::sound(&report)?;
-        let tids: Vec<_> = report.tasks.iter().filter_map(|row| row.tid).collect();
-        assert_eq!(tids, [reader], "only the reader was selected");
-        let waits = report.task(reader)?.stats.waits.wakeup.count;
+        let handed = hand.record(choose)?;
+        check::sound(&handed.report)?;
+        assert_eq!(
+            handed.tids(),
+            [handed.reader],
+            "only the reader was selected"
+        );
+        let row = handed.report.task(handed.reader)?;
+        check_wakeups_end_sleeps(row);
+        // It sleeps before each byte that it does not find there already, and a few times before it
+        // is recorded.
+        let (waits, sleeps) = (
+            row.stats.waits.wakeup.count,
+            handed.reader_counters.voluntary,
+        );
+        assert!(sleeps >= WAKES / 2, "only {sleeps} sleeps");
         assert!(
-            (WAKES * 95 / 100..=WAKES + 2).contains(&waits),
-            "{waits} of {WAKES} wakeups"
+            (sleeps - 10..=sleeps + 2).contains(&waits),
+            "{waits} waits after {sleeps} sleeps"
         );
     }
     for choose in WRITER {
-        let (report, writer, _) = hand.record(choose)?;
-        check::sound(&report)?;
-        let tids: Vec<_> = report.tasks.iter().filter_map(|row| row.tid).collect();
-        assert_eq!(tids, [writer], "only the writer was selected");
+        let handed = hand.record(choose)?;
+        check::sound(&handed.report)?;
+        assert_eq!(
+            handed.tids(),
+            [handed.writer],
+            "only the writer was selected"
+        );
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ fn observe(kinds: &[&str]) -> Result<(Observed, Vec<Load>)> {
     let cpu = last_cpu()?;
     let start = |kind: &&str| Load::workload(&format!("{kind} --cpu {cpu}"));
     let loads = kinds.iter().map(start).collect::<Result<Vec<_>>>()?;
-    let observed = Observed::of(&loads.iter().collect::<Vec<_>>(), SECONDS)?;
+    let observed = Observed::roughly(&loads.iter().collect::<Vec<_>>(), SECONDS)?;
     check_counts(&observed.report)?;
     Ok((observed, loads))
 }
@@ -139,7 +139,7 @@ fn is_named(row: &Row, cause: &str, comm: &str) -> u64 {
 fn pipe() -> Result<String> {
     let cpu = last_cpu()?;
     let load = Load::workload(&format!("pipe 30 --cpu {cpu} --peer-cpu {cpu}"))?;
-    let observed = Observed::of(&[&load], SECONDS)?;
+    let observed = Observed::roughly(&[&load], SECONDS)?;
     check_counts(&observed.report)?;
     for (row, truth) in observed.pairs()? {
         check::near(

@@ -136,6 +136,8 @@ pub(super) fn team(
                 process::rename(thread_name.as_bytes())?;
                 tids.send(current_tid())
                     .context("the main thread is gone")?;
+                // The list below is complete when every sender is gone.
+                drop(tids);
                 spin(duration);
                 Ok(())
             };

@@ -15,13 +15,15 @@ mod stress;
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
 pub use process::set_affinity;
 pub(crate) use process::{kill, kill_group, pid_of};
 pub use stage::Stage;
+
+use crate::standing;
 
 /// A workload with a known answer.
 #[derive(Debug, Parser)]
@@ -42,7 +44,7 @@ pub(crate) struct Setting {
     /// Name of the process.
     #[arg(long, global = true)]
     name: Option<String>,
-    /// Nice value.
+    /// Nice value, of its session as well.
     #[arg(long, global = true, allow_negative_numbers = true)]
     nice: Option<i32>,
     /// Run under the FIFO policy at this priority.
@@ -161,17 +163,20 @@ impl Setting {
         for group in &self.cgroup {
             process::join_cgroup(group)?;
         }
-        if let Some(name) = &self.name {
-            process::rename(name.as_bytes())?;
+        if let Some(nice) = self.nice {
+            rustix::process::setpriority_process(None, nice)?;
+            // Its session's group competes with those of other sessions.
+            standing::set_group_nice(nice).context("cannot set the nice value of the session")?;
         }
         if let Some(cpu) = self.cpu {
             process::pin(cpu)?;
         }
-        if let Some(nice) = self.nice {
-            rustix::process::setpriority_process(None, nice)?;
-        }
         if let Some(priority) = self.fifo {
             process::become_fifo(priority)?;
+        }
+        // Last, since a recorder may observe it from here on.
+        if let Some(name) = &self.name {
+            process::rename(name.as_bytes())?;
         }
         Ok(())
     }

@@ -43,11 +43,6 @@ impl Tolerance {
             + u128::from(self.each_ns) * u128::from(count);
         u128::from(more.saturating_sub(less)) > allowed
     }
-
-    /// Whether they differ by more than is allowed.
-    fn differ(self, ours: u64, kernel: u64, count: u64) -> bool {
-        self.exceeded(ours.max(kernel), ours.min(kernel), count)
-    }
 }
 
 /// What a comparison depends on beside the figures.
@@ -59,10 +54,21 @@ pub(super) struct Conditions {
     pub(super) steal_ns: u64,
 }
 
+impl Conditions {
+    /// What a hypervisor may have kept, given the step of its account.
+    const fn stolen_at_most_ns(self) -> u64 {
+        if self.steal_ns > 0 {
+            self.steal_ns + STEAL_STEP_NS
+        } else {
+            0
+        }
+    }
+}
+
 /// The audit of one task or group.
 pub(super) fn of_tally(tally: &Tally, conditions: Conditions) -> Audit {
-    let mut findings = waits::findings(tally, conditions.detail);
-    findings.extend(on_cpu_finding(tally, conditions.steal_ns));
+    let mut findings = waits::findings(tally, conditions);
+    findings.extend(on_cpu_finding(tally, conditions));
     findings.extend(switch_finding(tally));
     audit(tally, None, findings)
 }
@@ -74,8 +80,8 @@ pub(super) fn of_recording(
     conditions: Conditions,
 ) -> Audit {
     let cpus = &observation.cpus;
-    let mut findings = waits::findings(tally, conditions.detail);
-    findings.extend(on_cpu_finding(tally, conditions.steal_ns));
+    let mut findings = waits::findings(tally, conditions);
+    findings.extend(on_cpu_finding(tally, conditions));
     findings.extend(task_switch_finding(&observation.rows, cpus.missed_switches));
     if conditions.detail != Detail::Empty {
         findings.extend(all_switch_finding(cpus));
@@ -144,22 +150,18 @@ const fn audited_on_cpu_ns(tally: &Tally) -> u64 {
 /// The kernel charges the switch of a preempting wakeup to the woken task, so its account may be
 /// the larger one. Ours may only by what a hypervisor kept: the kernel's task clock leaves that
 /// out, and any task may have been the one that ran.
-fn on_cpu_finding(tally: &Tally, steal_ns: u64) -> Option<Finding> {
+fn on_cpu_finding(tally: &Tally, conditions: Conditions) -> Option<Finding> {
     let (ours, kernel) = (audited_on_cpu_ns(tally), tally.kernel_on_cpu_ns);
     let n_switches = tally.voluntary + tally.involuntary;
     let gap = units::duration(ours.abs_diff(kernel));
     let share = units::percent(100.0 * units::ratio(ours.abs_diff(kernel), kernel));
     if ON_CPU.exceeded(ours, kernel, n_switches) {
         let text = format!("time on a CPU: ours is {gap} ({share}) more than the kernel's");
-        let stolen = if steal_ns > 0 {
-            steal_ns + STEAL_STEP_NS
-        } else {
-            0
-        };
+        let stolen = conditions.stolen_at_most_ns();
         if ON_CPU.exceeded(ours.saturating_sub(stolen), kernel, n_switches) {
             return Some(breach("on_cpu_differs", text));
         }
-        let stolen = units::duration(steal_ns);
+        let stolen = units::duration(conditions.steal_ns);
         let text = format!("{text}, which leaves out what a hypervisor kept ({stolen} in all)");
         return Some(note("kernel_leaves_out_steal", text));
     }
