@@ -75,7 +75,7 @@ pub(crate) fn reselect(task: Task, comm: &[u8; 16]) {
 
 /// Begins to measure a task that exists.
 #[inline(always)]
-pub(crate) fn select(task: Task, state: Option<&'static mut TaskState>, flags: u32, now: u64) {
+pub(crate) fn select(task: Task, state: Option<&'static mut TaskState>, flags: u8, now: u64) {
     match state.or_else(|| create(task)) {
         Some(state) => state.begin(task, flags, now),
         None => count_loss(Loss::UntrackedTasks),
