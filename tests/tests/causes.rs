@@ -74,7 +74,7 @@ fn a_real_time_task_takes_the_cpu_from_a_burner() -> Result<()> {
     check::sound(&observed.report)?;
     let (fifo_row, _) = observed.main_of(&fifo)?;
     let (burner_row, truth) = observed.main_of(&burner)?;
-    check::waits_agree(burner_row, truth)?;
+    check::kernel_waits_agree(burner_row, truth)?;
     check_real_time_wakeups(fifo_row, observed.report.window_ns())?;
     check_losses_to_real_time(burner_row, fifo_row)
 }
