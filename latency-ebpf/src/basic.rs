@@ -20,12 +20,13 @@ use crate::{
 
 /// Books the wait and the stint that a switch-out ends.
 #[inline(always)]
-pub(crate) fn switch_out(prev: &Task, state: &mut TaskState, is_preempt: bool) {
+pub(crate) fn switch_out(prev: Task, state: &mut TaskState, is_preempt: bool) {
     let waited_ns = prev.run_delay().wrapping_sub(state.last_run_delay);
     // A task that ran when it was selected had waited before; of one that waited then, the kernel
     // does not say how much of the wait came after.
     let began_before = state.class == WaitClass::OpenAtStart as u32;
-    if !began_before && !(state.is(FRESH) && state.is_in(TaskPhase::Running)) {
+    let ran_before = state.is(FRESH) && state.is_in(TaskPhase::Running);
+    if !began_before && !ran_before {
         book_wait(state, prev, waited_ns);
     }
     book_kernel_wait(state, prev);
@@ -46,6 +47,6 @@ pub(crate) fn switch_out(prev: &Task, state: &mut TaskState, is_preempt: bool) {
     } as u32;
     if prev.is_dead() {
         // SAFETY: the helper has no precondition.
-        send_ended(*prev, state, unsafe { bpf_ktime_get_ns() });
+        send_ended(prev, state, unsafe { bpf_ktime_get_ns() });
     }
 }

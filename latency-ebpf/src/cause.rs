@@ -9,7 +9,7 @@ use crate::task::Task;
 
 /// The class of the wait that begins as `prev`, still runnable, gives way to `next`.
 #[inline(always)]
-pub(crate) fn cause(prev: &Task, next: &Task, is_preempt: bool, cpu: &CpuState) -> WaitClass {
+pub(crate) fn cause(prev: Task, next: Task, is_preempt: bool, cpu: &CpuState) -> WaitClass {
     let is_for_wakee =
         cpu.evidence == WaitClass::WakeupPreemption as u32 && cpu.evidence_tid == next.tid();
     // A yield that a wakeup overtakes lost the CPU to the wakee; this also spares the look at registers.

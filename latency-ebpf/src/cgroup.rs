@@ -13,7 +13,7 @@ use latency_common::{
 
 use crate::{
     globals as g,
-    maps::{RECORDS, TARGET_CGROUPS, count_loss, cpu_state},
+    maps::{RECORDS, TARGET_CGROUPS, count_loss, cpu_state, word},
     rows::NO_WAKEUP,
     select::reselect,
     task::{Task, load},
@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 32;
 
 /// The cgroup of a task.
 #[inline(always)]
-fn cgroup_of(task: &Task) -> *const u8 {
+fn cgroup_of(task: Task) -> *const u8 {
     let member: *const u8 = load(task.css_set(), &g::CSS_SET_MEMBER);
     if g::CGROUP_SUBSYS.read() == CGROUP_DEFAULT_HIERARCHY {
         member
@@ -40,13 +40,13 @@ fn id_of(cgroup: *const u8) -> u64 {
 
 /// The id of a task's cgroup: the inode of its directory.
 #[inline(always)]
-pub(crate) fn cgroup_id(task: &Task) -> u64 {
+pub(crate) fn cgroup_id(task: Task) -> u64 {
     id_of(cgroup_of(task))
 }
 
 /// Whether a task is in a selected cgroup or below one.
 #[inline(always)]
-pub(crate) fn is_in_target(task: &Task) -> bool {
+pub(crate) fn is_in_target(task: Task) -> bool {
     let mut cgroup = cgroup_of(task);
     for _ in 0..MAX_DEPTH {
         let id = id_of(cgroup);
@@ -70,13 +70,13 @@ fn is_of_hierarchy(cgroup: *const u8) -> bool {
 /// A task moved; for a whole process this fires once, so user space then looks at all tasks again.
 #[btf_tracepoint(function = "cgroup_attach_task")]
 pub(crate) fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
-    let is_whole_process: u64 = ctx.arg(3);
+    let is_whole_process = ctx.arg::<u8>(3) != 0;
     if !is_of_hierarchy(ctx.arg(0)) {
         return 0;
     }
     let task = Task::new(ctx.arg(2));
-    reselect(&task, &task.comm());
-    if is_whole_process as u8 != 0
+    reselect(task, &task.comm());
+    if is_whole_process
         // SAFETY: the helper has no precondition.
         && let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() })
     {
@@ -101,11 +101,13 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
     unsafe { (*record).tag = RecordTag::Cgroup as u64 };
     // SAFETY: as above.
     unsafe { (*record).id = id_of(cgroup) };
+    // SAFETY: as above.
+    let path = unsafe { &raw mut (*record).path };
     // SAFETY: the helper writes at most the size of the field, and checks the address it reads.
     unsafe {
         bpf_probe_read_kernel_str(
-            (&raw mut (*record).path).cast(),
-            CGROUP_PATH_BYTES as u32,
+            path.cast(),
+            word(CGROUP_PATH_BYTES),
             ctx.arg::<*const u8>(1).cast(),
         )
     };

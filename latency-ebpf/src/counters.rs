@@ -6,7 +6,7 @@ use latency_common::{
     hist::HistKind,
 };
 
-use crate::{hist::add_sample, state::TaskState, task::Task};
+use crate::{hist::add_sample, maps::word, state::TaskState, task::Task};
 
 #[inline(always)]
 fn add(counters: &mut ClassCounters, ns: u64) {
@@ -22,7 +22,7 @@ fn add(counters: &mut ClassCounters, ns: u64) {
 
 /// Books a wait by the class under which it began.
 #[inline(always)]
-pub(crate) fn book_wait(state: &mut TaskState, task: &Task, ns: u64) {
+pub(crate) fn book_wait(state: &mut TaskState, task: Task, ns: u64) {
     let class = state.class;
     if let Some(counters) = state.counters.classes.get_mut(class as usize) {
         add(counters, ns);
@@ -56,7 +56,7 @@ pub(crate) fn book_unmeasured(state: &mut TaskState) {
 
 /// Books the time from waking to running.
 #[inline(always)]
-pub(crate) fn book_latency(state: &mut TaskState, task: &Task, ns: u64) {
+pub(crate) fn book_latency(state: &mut TaskState, task: Task, ns: u64) {
     let counters: &mut LatencyCounters = &mut state.counters.latency;
     if counters.count == 0 || ns < counters.min_ns {
         counters.min_ns = ns;
@@ -71,7 +71,7 @@ pub(crate) fn book_latency(state: &mut TaskState, task: &Task, ns: u64) {
 
 /// Adds the kernel's account of the wait that preceded the stint which ends now.
 #[inline(always)]
-pub(crate) fn book_kernel_wait(state: &mut TaskState, task: &Task) {
+pub(crate) fn book_kernel_wait(state: &mut TaskState, task: Task) {
     let run_delay = task.run_delay();
     let ns = run_delay.wrapping_sub(state.last_run_delay);
     state.last_run_delay = run_delay;
@@ -82,7 +82,7 @@ pub(crate) fn book_kernel_wait(state: &mut TaskState, task: &Task) {
 
 /// Remembers who takes the CPU, for when the wait ends.
 #[inline(always)]
-pub(crate) fn note_preemptor(state: &mut TaskState, next: &Task, class: WaitClass) {
+pub(crate) fn note_preemptor(state: &mut TaskState, next: Task, class: WaitClass) {
     state.preemptor_row = 0;
     let tid = next.tid();
     if tid == 0 {
@@ -99,7 +99,7 @@ pub(crate) fn note_preemptor(state: &mut TaskState, next: &Task, class: WaitClas
         } else if row.tid != tid || row.class != class as u32 {
             continue;
         }
-        state.preemptor_row = index as u32 + 1;
+        state.preemptor_row = word(index) + 1;
         return;
     }
 }

@@ -17,12 +17,12 @@ use crate::{
 
 /// Adds a sample to the task's histogram of this kind.
 #[inline(always)]
-pub(crate) fn add_sample(state: &mut TaskState, task: &Task, kind: HistKind, ns: u64) {
+pub(crate) fn add_sample(state: &mut TaskState, task: Task, kind: HistKind, ns: u64) {
     let Some(handle) = state.counters.hist.get_mut(kind as usize) else {
         return;
     };
     if *handle == HIST_NONE {
-        *handle = take_slot(*task, kind);
+        *handle = take_slot(task, kind);
     }
     let slot = if *handle == HIST_EXHAUSTED {
         SHARED_HISTS.get_ptr_mut(kind as u32)

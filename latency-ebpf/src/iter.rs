@@ -12,6 +12,7 @@ use aya_ebpf::{
 use latency_common::{counters::TaskCounters, record::TaskHeader};
 
 use crate::{
+    maps::word,
     rows::header,
     select::reselect,
     state::{SELECTED, WAS_SELECTED, lookup},
@@ -20,7 +21,7 @@ use crate::{
 
 /// The context of a `task` iterator.
 #[repr(C)]
-pub struct TaskIter {
+pub(crate) struct TaskIter {
     meta: *const *mut seq_file,
     task: *const u8,
 }
@@ -28,11 +29,11 @@ pub struct TaskIter {
 /// Selects the tasks that fit the targets and lets go of those that no longer do.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "iter/task")]
-pub extern "C" fn select_tasks(ctx: *const TaskIter) -> i32 {
+pub(crate) extern "C" fn select_tasks(ctx: *const TaskIter) -> i32 {
     // SAFETY: the kernel passes a context of this shape.
     let task = Task::new(unsafe { (*ctx).task });
     if !task.is_null() {
-        reselect(&task, &task.comm());
+        reselect(task, &task.comm());
     }
     0
 }
@@ -40,32 +41,32 @@ pub extern "C" fn select_tasks(ctx: *const TaskIter) -> i32 {
 /// Writes the row of each task that is, or was, selected.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "iter/task")]
-pub extern "C" fn write_rows(ctx: *const TaskIter) -> i32 {
+pub(crate) extern "C" fn write_rows(ctx: *const TaskIter) -> i32 {
     // SAFETY: the kernel passes a context of this shape.
     let task = Task::new(unsafe { (*ctx).task });
     if task.is_null() {
         return 0;
     }
-    let Some(state) = lookup(&task) else {
+    let Some(state) = lookup(task) else {
         return 0;
     };
     if !state.is(SELECTED | WAS_SELECTED) {
         return 0;
     }
     // SAFETY: the helper has no precondition.
-    let row = header(&task, state, unsafe { bpf_ktime_get_ns() });
+    let row = header(task, state, unsafe { bpf_ktime_get_ns() });
     // SAFETY: the kernel passes a context of this shape; `seq` is the first member of `meta`.
     let meta = unsafe { (*ctx).meta };
     // SAFETY: as above.
     let seq = unsafe { *meta };
     // SAFETY: both buffers have the length given. A full buffer makes the kernel show the task again.
-    unsafe { bpf_seq_write(seq, (&raw const row).cast(), size_of::<TaskHeader>() as u32) };
+    unsafe { bpf_seq_write(seq, (&raw const row).cast(), word(size_of::<TaskHeader>())) };
     // SAFETY: as above.
     unsafe {
         bpf_seq_write(
             seq,
             (&raw const state.counters).cast(),
-            size_of::<TaskCounters>() as u32,
+            word(size_of::<TaskCounters>()),
         )
     };
     0

@@ -13,18 +13,18 @@ use crate::{
 /// Flag of `clone` that makes a thread, not a process.
 const CLONE_THREAD: u64 = 0x0001_0000;
 
-/// A task was made and has not run yet. `sched_process_fork` would miss threads of io_uring and vhost.
+/// A task was made and has not run yet. `sched_process_fork` would miss threads of `io_uring` and vhost.
 #[btf_tracepoint(function = "task_newtask")]
 pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
     let task = Task::new(ctx.arg(0));
     let is_thread = ctx.arg::<u64>(1) & CLONE_THREAD != 0;
     let parent = Task::current();
-    let is_followed = lookup(&parent).is_some_and(|state| state.is(FOLLOWED))
-        || (!is_thread && is_spawner(&parent));
-    if !is_followed && !is_match(&task, &task.comm()) {
+    let is_followed = lookup(parent).is_some_and(|state| state.is(FOLLOWED))
+        || (!is_thread && is_spawner(parent));
+    if !is_followed && !is_match(task, &task.comm()) {
         return 0;
     }
-    let Some(state) = create(&task) else {
+    let Some(state) = create(task) else {
         count_loss(Loss::UntrackedTasks);
         return 0;
     };
@@ -37,7 +37,7 @@ pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
 
 /// Whether user space asked to follow what this thread spawns.
 #[inline(always)]
-fn is_spawner(parent: &Task) -> bool {
+fn is_spawner(parent: Task) -> bool {
     let spawner_tid = control().spawner_tid;
     spawner_tid != 0 && spawner_tid == parent.tid()
 }

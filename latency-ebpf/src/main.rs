@@ -5,6 +5,14 @@
 #![no_std]
 #![no_main]
 #![warn(clippy::float_arithmetic, clippy::indexing_slicing)]
+#![expect(
+    clippy::inline_always,
+    reason = "a call costs more than most of these bodies, and the verifier follows values better without"
+)]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "aya's macros hand the context over by value"
+)]
 
 mod basic;
 mod cause;

@@ -66,7 +66,7 @@ pub(crate) static FREE_HISTS: Stack<u32> = Stack::with_max_entries(1, 0);
 /// Histograms of the tasks that found the pool empty, by `HistKind`.
 #[map]
 pub(crate) static SHARED_HISTS: PerCpuArray<HistSlot> =
-    PerCpuArray::with_max_entries(N_HISTS as u32, 0);
+    PerCpuArray::with_max_entries(word(N_HISTS), 0);
 
 /// Counters of ended tasks whose record found the ring full.
 #[map]
@@ -78,7 +78,7 @@ pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
 /// Losses by kind.
 #[map]
-pub(crate) static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(N_LOSS as u32, 0);
+pub(crate) static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(word(N_LOSS), 0);
 
 /// What user space changes while programs run.
 #[map]
@@ -102,7 +102,16 @@ pub(crate) static TARGET_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1
 
 /// Compiled globs on the thread's name.
 #[map]
-pub(crate) static GLOBS: Array<Glob> = Array::with_max_entries(N_GLOBS as u32, 0);
+pub(crate) static GLOBS: Array<Glob> = Array::with_max_entries(word(N_GLOBS), 0);
+
+/// A count as maps and helpers take it.
+pub(crate) const fn word(n: usize) -> u32 {
+    assert!(n <= u32::MAX as usize, "no table here is that long");
+    #[expect(clippy::cast_possible_truncation, reason = "just checked")]
+    {
+        n as u32
+    }
+}
 
 /// Counts one loss. Out of line: it is rare.
 #[inline(never)]

@@ -20,7 +20,7 @@ pub(crate) const NO_WAKEUP: u64 = 1;
 
 /// Who a task is and what it is doing.
 #[inline(always)]
-pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
+pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
     let is_running = state.is_in(TaskPhase::Running);
     // A task whose switch-out fired no event would seem to run for ever.
     let phase = if is_running && !task.is_on_cpu() {
@@ -28,7 +28,7 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
     } else {
         state.phase
     };
-    let (pending_nvcsw, pending_nivcsw) = state.pending_switches();
+    let pending = state.pending_switches();
     TaskHeader {
         tag: 0,
         at_ns: now,
@@ -40,8 +40,8 @@ pub(crate) fn header(task: &Task, state: &TaskState, now: u64) -> TaskHeader {
         } else {
             0
         },
-        pending_nvcsw,
-        pending_nivcsw,
+        pending_nvcsw: pending.0,
+        pending_nivcsw: pending.1,
         tid: task.tid(),
         tgid: task.tgid(),
         phase,
@@ -67,7 +67,7 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
         return;
     };
     let record = entry.as_mut_ptr();
-    let mut header = header(&task, state, now);
+    let mut header = header(task, state, now);
     header.tag = RecordTag::Exit as u64;
     // SAFETY: the reserved record is ours until it is submitted.
     unsafe { (*record).header = header };
@@ -82,10 +82,11 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
 fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
     let (to, from) = (to.cast::<u64>(), (&raw const *from).cast::<u64>());
     for word in 0..size_of::<TaskCounters>() / size_of::<u64>() {
-        // SAFETY: within both structures, which are 8-byte aligned and without padding.
-        let value = unsafe { from.add(word).read_volatile() };
+        let (to, from) = (to.wrapping_add(word), from.wrapping_add(word));
+        // SAFETY: within the structure, which is 8-byte aligned and without padding.
+        let value = unsafe { from.read_volatile() };
         // SAFETY: as above.
-        unsafe { to.add(word).write_volatile(value) };
+        unsafe { to.write_volatile(value) };
     }
 }
 

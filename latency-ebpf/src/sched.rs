@@ -28,53 +28,87 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     if g::is_empty_run() {
         return 0;
     }
-    let is_preempt = ctx.arg::<u64>(0) as u8 != 0;
-    let prev = Task::new(ctx.arg(1));
-    let next = Task::new(ctx.arg(2));
     // SAFETY: the helper has no precondition.
     let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
         return 0;
     };
+    let (prev, next) = (Task::new(ctx.arg(1)), Task::new(ctx.arg(2)));
     cpu.switches += 1;
     let is_chained = cpu.current == prev.address();
     if !is_chained {
-        note_break(&prev, cpu);
+        note_break(prev, cpu);
     }
     cpu.current = next.address();
+    let switch = Switch {
+        prev,
+        next,
+        is_preempt: ctx.arg::<u8>(0) != 0,
+        is_chained,
+        now: now(),
+    };
+    leave(&switch, cpu);
+    if !g::is_basic() {
+        enter(&switch, cpu);
+        cpu.evidence = 0;
+        cpu.fork_tid = 0;
+    }
+    0
+}
+
+/// The time; a basic recording reads no clock.
+#[inline(always)]
+fn now() -> u64 {
     if g::is_basic() {
-        if !prev.is_idle()
-            && let Some(state) = tracked(&prev, cpu, 0)
-            && state.is(SELECTED)
-        {
-            basic::switch_out(&prev, state, is_preempt);
-        }
         return 0;
     }
     // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    if !prev.is_idle()
-        && let Some(state) = tracked(&prev, cpu, now)
-    {
-        if state.is(SELECTED) {
-            switch_out(&prev, &next, state, is_preempt, is_chained, cpu, now);
-        } else if state.is(WAS_SELECTED) && prev.is_dead() {
-            send_ended(prev, state, now);
-        }
+    unsafe { bpf_ktime_get_ns() }
+}
+
+/// What a switch is.
+struct Switch {
+    prev: Task,
+    next: Task,
+    /// It came from inside the kernel.
+    is_preempt: bool,
+    /// `prev` is the task last switched in here.
+    is_chained: bool,
+    now: u64,
+}
+
+#[inline(always)]
+fn leave(switch: &Switch, cpu: &mut CpuState) {
+    let prev = switch.prev;
+    if prev.is_idle() {
+        return;
     }
-    if !next.is_idle()
-        && let Some(state) = tracked(&next, cpu, now)
+    let Some(state) = tracked(prev, cpu, switch.now) else {
+        return;
+    };
+    if !state.is(SELECTED) {
+        if state.is(WAS_SELECTED) && prev.is_dead() {
+            send_ended(prev, state, switch.now);
+        }
+    } else if g::is_basic() {
+        basic::switch_out(prev, state, switch.is_preempt);
+    } else {
+        switch_out(switch, state, cpu);
+    }
+}
+
+#[inline(always)]
+fn enter(switch: &Switch, cpu: &mut CpuState) {
+    if !switch.next.is_idle()
+        && let Some(state) = tracked(switch.next, cpu, switch.now)
         && state.is(SELECTED)
     {
-        switch_in(&next, state, now);
+        switch_in(switch.next, state, switch.now);
     }
-    cpu.evidence = 0;
-    cpu.fork_tid = 0;
-    0
 }
 
 /// The chain of switches begins, or it broke: counts the switches that fired no event.
 #[inline(always)]
-fn note_break(prev: &Task, cpu: &mut CpuState) {
+fn note_break(prev: Task, cpu: &mut CpuState) {
     let nr_switches = prev.nr_switches();
     if cpu.current == 0 {
         cpu.base_nr_switches = nr_switches.unwrap_or(0).wrapping_sub(cpu.switches);
@@ -90,7 +124,7 @@ fn note_break(prev: &Task, cpu: &mut CpuState) {
 
 /// The state of a task; one that the iterator could not see gets it here, where that is safe.
 #[inline(always)]
-fn tracked(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+fn tracked(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
     let state = lookup(task);
     if state.is_some() || g::SELECT_ALL.read() == 0 || control().is_seeded == 0 {
         return state;
@@ -103,7 +137,7 @@ fn tracked(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut Tas
 }
 
 #[inline(always)]
-fn seed(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+fn seed(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
     let Some(state) = create(task) else {
         count_loss(Loss::UntrackedTasks);
         return None;
@@ -114,19 +148,17 @@ fn seed(task: &Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskSt
 }
 
 #[inline(always)]
-fn switch_out(
-    prev: &Task,
-    next: &Task,
-    state: &mut TaskState,
-    is_preempt: bool,
-    is_chained: bool,
-    cpu: &CpuState,
-    now: u64,
-) {
-    end_stint(prev, state, is_chained, now);
+fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
+    let &Switch {
+        prev,
+        next,
+        is_preempt,
+        now,
+        ..
+    } = switch;
+    end_stint(switch, state);
     book_kernel_wait(state, prev);
-    let task_state = prev.state();
-    let is_runnable = still_runnable(is_preempt, task_state);
+    let is_runnable = still_runnable(is_preempt, prev.state());
     count_switch(prev, state, is_preempt, is_runnable);
     if is_runnable {
         let class = cause(prev, next, is_preempt, cpu);
@@ -139,14 +171,20 @@ fn switch_out(
     } else {
         state.set_phase(TaskPhase::Sleeping, now);
         if prev.is_dead() {
-            send_ended(*prev, state, now);
+            send_ended(prev, state, now);
         }
     }
 }
 
 /// Books the time on the CPU in both accounts, where the switch-in was seen.
 #[inline(always)]
-fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
+fn end_stint(switch: &Switch, state: &mut TaskState) {
+    let &Switch {
+        prev,
+        is_chained,
+        now,
+        ..
+    } = switch;
     let sum_exec = prev.sum_exec();
     let kernel_ns = sum_exec.wrapping_sub(state.last_sum_exec);
     state.last_sum_exec = sum_exec;
@@ -172,17 +210,12 @@ fn end_stint(prev: &Task, state: &mut TaskState, is_chained: bool, now: u64) {
 
 /// Counts the switch as the kernel does, which has done so already.
 #[inline(always)]
-pub(crate) fn count_switch(
-    prev: &Task,
-    state: &mut TaskState,
-    is_preempt: bool,
-    is_runnable: bool,
-) {
-    let (nvcsw, nivcsw) = (prev.nvcsw(), prev.nivcsw());
+pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
+    let (voluntary, involuntary) = (prev.nvcsw(), prev.nivcsw());
     let has_base = state.is(HAS_SWITCH_BASE);
     let mut is_voluntary = !is_runnable;
     // A pending signal cancels a sleep: the task stays runnable, and the kernel counts a voluntary switch.
-    if is_runnable && !is_preempt && has_base && nvcsw != state.last_nvcsw {
+    if is_runnable && !is_preempt && has_base && voluntary != state.last_nvcsw {
         is_voluntary = true;
         state.counters.cancelled_sleeps += 1;
     }
@@ -193,16 +226,16 @@ pub(crate) fn count_switch(
     }
     if !has_base {
         // The kernel's account begins with this very switch.
-        state.base_nvcsw = nvcsw.wrapping_sub(u64::from(is_voluntary));
-        state.base_nivcsw = nivcsw.wrapping_sub(u64::from(!is_voluntary));
+        state.base_nvcsw = voluntary.wrapping_sub(u64::from(is_voluntary));
+        state.base_nivcsw = involuntary.wrapping_sub(u64::from(!is_voluntary));
         state.flags |= HAS_SWITCH_BASE;
     }
-    state.last_nvcsw = nvcsw;
-    state.last_nivcsw = nivcsw;
+    state.last_nvcsw = voluntary;
+    state.last_nivcsw = involuntary;
 }
 
 #[inline(always)]
-fn switch_in(next: &Task, state: &mut TaskState, now: u64) {
+fn switch_in(next: Task, state: &mut TaskState, now: u64) {
     if state.is_in(TaskPhase::Queued) {
         if state.is(FRESH) {
             state.flags &= !FRESH;
@@ -235,7 +268,7 @@ fn elapsed(from: u64, to: u64) -> u64 {
 /// `schedule()` returned. Without a switch, evidence collected before it is stale (from 6.16 on).
 #[btf_tracepoint(function = "sched_exit_tp")]
 pub(crate) fn sched_exit_tp(ctx: BtfTracePointContext) -> i32 {
-    if ctx.arg::<u64>(0) as u8 != 0 || g::is_empty_run() {
+    if ctx.arg::<u8>(0) != 0 || g::is_empty_run() {
         return 0;
     }
     // SAFETY: the helper has no precondition.
@@ -252,7 +285,7 @@ pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let task = Task::new(ctx.arg(0));
-    if let Some(state) = lookup(&task)
+    if let Some(state) = lookup(task)
         && state.is(SELECTED)
     {
         state.counters.migrations += 1;

@@ -13,14 +13,14 @@ use latency_common::{
 use crate::{
     cgroup::is_in_target,
     globals as g,
-    maps::{GLOBS, TARGET_TGIDS, TARGET_TIDS, TARGET_UIDS, count_loss},
+    maps::{GLOBS, TARGET_TGIDS, TARGET_TIDS, TARGET_UIDS, count_loss, word},
     state::{FOLLOWED, SELECTED, TaskState, create, lookup},
     task::Task,
 };
 
 /// Whether a task fits one of the targets. `comm` is its name, or the one it is about to get.
 #[inline(always)]
-pub(crate) fn is_match(task: &Task, comm: &[u8; 16]) -> bool {
+pub(crate) fn is_match(task: Task, comm: &[u8; 16]) -> bool {
     g::SELECT_ALL.read() != 0
         || (g::HAS_TGIDS.read() != 0 && TARGET_TGIDS.get_ptr(task.tgid()).is_some())
         || (g::HAS_TIDS.read() != 0 && TARGET_TIDS.get_ptr(task.tid()).is_some())
@@ -31,7 +31,7 @@ pub(crate) fn is_match(task: &Task, comm: &[u8; 16]) -> bool {
 
 #[inline(always)]
 fn matches_a_glob(comm: &[u8; 16]) -> bool {
-    for index in 0..N_GLOBS as u32 {
+    for index in 0..word(N_GLOBS) {
         if index >= g::GLOB_COUNT.read() {
             return false;
         }
@@ -56,7 +56,7 @@ fn matches(glob: &Glob, comm: &[u8; 16]) -> bool {
 
 /// Decides again for a task whose name, user or cgroup has changed.
 #[inline(always)]
-pub(crate) fn reselect(task: &Task, comm: &[u8; 16]) {
+pub(crate) fn reselect(task: Task, comm: &[u8; 16]) {
     let state = lookup(task);
     let is_followed = state.as_ref().is_some_and(|state| state.is(FOLLOWED));
     let is_selected = state.as_ref().is_some_and(|state| state.is(SELECTED));
@@ -75,7 +75,7 @@ pub(crate) fn reselect(task: &Task, comm: &[u8; 16]) {
 
 /// Begins to measure a task that exists.
 #[inline(always)]
-pub(crate) fn select(task: &Task, state: Option<&'static mut TaskState>, flags: u32, now: u64) {
+pub(crate) fn select(task: Task, state: Option<&'static mut TaskState>, flags: u32, now: u64) {
     match state.or_else(|| create(task)) {
         Some(state) => state.begin(task, flags, now),
         None => count_loss(Loss::UntrackedTasks),
@@ -86,7 +86,7 @@ pub(crate) fn select(task: &Task, state: Option<&'static mut TaskState>, flags: 
 #[btf_tracepoint(function = "sched_process_exec")]
 pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     let task = Task::new(ctx.arg(0));
-    reselect(&task, &task.comm());
+    reselect(task, &task.comm());
     0
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn task_rename(ctx: BtfTracePointContext) -> i32 {
     let mut comm = [0; 16];
     // SAFETY: the helper checks the address.
     if unsafe { bpf_probe_read_kernel_str_bytes(ctx.arg(1), &mut comm) }.is_ok() {
-        reselect(&task, &comm);
+        reselect(task, &comm);
     }
     0
 }

@@ -69,7 +69,7 @@ impl TaskState {
 
     /// Begins to measure a task that already exists: what goes on now began before.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, task: &Task, flags: u32, now: u64) {
+    pub(crate) fn begin(&mut self, task: Task, flags: u32, now: u64) {
         self.flags = flags | SELECTED | FRESH;
         self.last_run_delay = task.run_delay();
         self.last_sum_exec = task.sum_exec();
@@ -106,9 +106,9 @@ impl TaskState {
             self.counters.on_cpu_ns += stint;
             self.counters.on_cpu_unaudited_ns += stint;
         }
-        let (nvcsw, nivcsw) = self.pending_switches();
-        self.counters.kernel_voluntary += nvcsw;
-        self.counters.kernel_involuntary += nivcsw;
+        let (voluntary, involuntary) = self.pending_switches();
+        self.counters.kernel_voluntary += voluntary;
+        self.counters.kernel_involuntary += involuntary;
         self.phase = TaskPhase::Unknown as u32;
         self.flags = WAS_SELECTED;
     }
@@ -116,7 +116,7 @@ impl TaskState {
 
 /// The state of a task, if it has one.
 #[inline(always)]
-pub(crate) fn lookup(task: &Task) -> Option<&'static mut TaskState> {
+pub(crate) fn lookup(task: Task) -> Option<&'static mut TaskState> {
     storage(task, 0)
 }
 
@@ -124,12 +124,12 @@ pub(crate) fn lookup(task: &Task) -> Option<&'static mut TaskState> {
 ///
 /// Not for the scheduler's own paths, unless `SEED_AT_SWITCH` says that this kernel can.
 #[inline(always)]
-pub(crate) fn create(task: &Task) -> Option<&'static mut TaskState> {
+pub(crate) fn create(task: Task) -> Option<&'static mut TaskState> {
     storage(task, u64::from(BPF_LOCAL_STORAGE_GET_F_CREATE))
 }
 
 #[inline(always)]
-fn storage(task: &Task, flags: u64) -> Option<&'static mut TaskState> {
+fn storage(task: Task, flags: u64) -> Option<&'static mut TaskState> {
     // SAFETY: the map and the typed task pointer are what the helper asks for.
     let state = unsafe {
         bpf_task_storage_get(TASKS.as_ptr(), task.as_ptr(), core::ptr::null_mut(), flags)

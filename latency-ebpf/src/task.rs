@@ -47,59 +47,59 @@ impl Task {
     }
 
     #[inline(always)]
-    pub(crate) fn as_ptr(&self) -> *mut task_struct {
+    pub(crate) fn as_ptr(self) -> *mut task_struct {
         self.0.cast_mut().cast()
     }
 
     #[inline(always)]
-    pub(crate) fn address(&self) -> u64 {
+    pub(crate) fn address(self) -> u64 {
         self.0 as u64
     }
 
     #[inline(always)]
-    pub(crate) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
 
     #[inline(always)]
-    pub(crate) fn tid(&self) -> u32 {
+    pub(crate) fn tid(self) -> u32 {
         load(self.0, &g::TASK_PID)
     }
 
     #[inline(always)]
-    pub(crate) fn tgid(&self) -> u32 {
+    pub(crate) fn tgid(self) -> u32 {
         load(self.0, &g::TASK_TGID)
     }
 
     /// Every CPU's idle task has thread id 0.
     #[inline(always)]
-    pub(crate) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(self) -> bool {
         self.tid() == 0
     }
 
     #[inline(always)]
-    pub(crate) fn state(&self) -> u64 {
+    pub(crate) fn state(self) -> u64 {
         u64::from(load::<u32>(self.0, &g::TASK_STATE))
     }
 
     #[inline(always)]
-    pub(crate) fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(self) -> bool {
         self.state() & TASK_DEAD != 0
     }
 
     #[inline(always)]
-    pub(crate) fn cpu(&self) -> u32 {
+    pub(crate) fn cpu(self) -> u32 {
         load(self.0, &g::TASK_CPU)
     }
 
     /// Bits that ask this task to give up the CPU.
     #[inline(always)]
-    pub(crate) fn need_resched(&self) -> u64 {
+    pub(crate) fn need_resched(self) -> u64 {
         load::<u64>(self.0, &g::TASK_THREAD_FLAGS) & g::NEED_RESCHED_MASK.read()
     }
 
     #[inline(always)]
-    pub(crate) fn is_on_cpu(&self) -> bool {
+    pub(crate) fn is_on_cpu(self) -> bool {
         if g::TASK_ON_CPU_BYTES.read() == 1 {
             load::<u8>(self.0, &g::TASK_ON_CPU) != 0
         } else {
@@ -108,65 +108,65 @@ impl Task {
     }
 
     #[inline(always)]
-    pub(crate) fn nvcsw(&self) -> u64 {
+    pub(crate) fn nvcsw(self) -> u64 {
         load(self.0, &g::TASK_NVCSW)
     }
 
     #[inline(always)]
-    pub(crate) fn nivcsw(&self) -> u64 {
+    pub(crate) fn nivcsw(self) -> u64 {
         load(self.0, &g::TASK_NIVCSW)
     }
 
     #[inline(always)]
-    pub(crate) fn run_delay(&self) -> u64 {
+    pub(crate) fn run_delay(self) -> u64 {
         load(self.0, &g::TASK_RUN_DELAY)
     }
 
     /// Non-zero while the task waits for a CPU.
     #[inline(always)]
-    pub(crate) fn last_queued(&self) -> u64 {
+    pub(crate) fn last_queued(self) -> u64 {
         load(self.0, &g::TASK_LAST_QUEUED)
     }
 
     #[inline(always)]
-    pub(crate) fn sum_exec(&self) -> u64 {
+    pub(crate) fn sum_exec(self) -> u64 {
         load(self.0, &g::TASK_SUM_EXEC)
     }
 
     #[inline(always)]
-    pub(crate) fn start_boottime(&self) -> u64 {
+    pub(crate) fn start_boottime(self) -> u64 {
         load(self.0, &g::TASK_START_BOOTTIME)
     }
 
     #[inline(always)]
-    pub(crate) fn leader(&self) -> Self {
+    pub(crate) fn leader(self) -> Self {
         Self(load(self.0, &g::TASK_GROUP_LEADER))
     }
 
     #[inline(always)]
-    pub(crate) fn uid(&self) -> u32 {
+    pub(crate) fn uid(self) -> u32 {
         load(load(self.0, &g::TASK_CRED), &g::CRED_UID)
     }
 
     /// The cgroup set, for `cgroup.rs`.
     #[inline(always)]
-    pub(crate) fn css_set(&self) -> *const u8 {
+    pub(crate) fn css_set(self) -> *const u8 {
         load(self.0, &g::TASK_CGROUPS)
     }
 
     #[inline(always)]
-    pub(crate) fn comm(&self) -> [u8; 16] {
+    pub(crate) fn comm(self) -> [u8; 16] {
         load(self.0, &g::TASK_COMM)
     }
 
     #[inline(always)]
-    fn is_kthread(&self) -> bool {
+    fn is_kthread(self) -> bool {
         load::<u32>(self.0, &g::TASK_FLAGS) & PF_KTHREAD != 0
     }
 
     /// 0 fair, 1 real-time, 2 deadline. The stopper is told apart by `is_stopper`.
     #[inline(always)]
-    pub(crate) fn class_rank(&self) -> u32 {
+    pub(crate) fn class_rank(self) -> u32 {
         let prio: i32 = load(self.0, &g::TASK_PRIO);
         match prio {
             ..0 => 2,
@@ -176,7 +176,7 @@ impl Task {
     }
 
     #[inline(always)]
-    pub(crate) fn is_stopper(&self) -> bool {
+    pub(crate) fn is_stopper(self) -> bool {
         self.class_rank() == 1
             && self.is_kthread()
             && load::<[u8; 8]>(self.0, &g::TASK_COMM) == STOPPER_NAME
@@ -184,7 +184,7 @@ impl Task {
 
     /// Whether the task is inside `sched_yield`, by the system call's number in its saved registers.
     #[inline(always)]
-    pub(crate) fn is_in_sched_yield(&self) -> bool {
+    pub(crate) fn is_in_sched_yield(self) -> bool {
         if g::REGS_SYSCALL_NR.read() == ABSENT || self.is_kthread() {
             return false;
         }
@@ -195,7 +195,7 @@ impl Task {
 
     /// The kernel's count of the switches of this task's CPU, if it can be read.
     #[inline(always)]
-    pub(crate) fn nr_switches(&self) -> Option<u64> {
+    pub(crate) fn nr_switches(self) -> Option<u64> {
         if g::TASK_CFS_RQ.read() == ABSENT
             || g::CFS_RQ_RQ.read() == ABSENT
             || g::RQ_NR_SWITCHES.read() == ABSENT
@@ -210,7 +210,7 @@ impl Task {
 
     /// Whether CFS bandwidth keeps the task from running.
     #[inline(always)]
-    pub(crate) fn is_throttled(&self) -> bool {
+    pub(crate) fn is_throttled(self) -> bool {
         if g::TASK_THROTTLED.read() != ABSENT {
             return load::<u8>(self.0, &g::TASK_THROTTLED) != 0;
         }

@@ -39,14 +39,14 @@ pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
         cpu.evidence = 0;
     }
     if task.cpu() != here {
-        keep_waking_time(&task, cpu.waking_at_ns);
+        keep_waking_time(task, cpu.waking_at_ns);
     }
     0
 }
 
 /// Lets the task carry the time of its waking.
 #[inline(always)]
-pub(crate) fn keep_waking_time(task: &Task, at_ns: u64) {
+pub(crate) fn keep_waking_time(task: Task, at_ns: u64) {
     if let Some(state) = lookup(task)
         && state.is(SELECTED)
     {
@@ -68,16 +68,16 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     };
     let is_woken_here = cpu.waking_tid == task.tid();
     begin_wait(
-        &task,
+        task,
         WaitClass::Wakeup,
         if is_woken_here { cpu.waking_at_ns } else { 0 },
     );
     let target = task.cpu();
     if target == here {
         let flags = Task::current().need_resched();
-        note_preemption(cpu, &task, flags, is_woken_here && cpu.flags_at_waking == 0);
+        note_preemption(cpu, task, flags, is_woken_here && cpu.flags_at_waking == 0);
     } else if let Some(cpu) = cpu_state(target) {
-        note_preemption(cpu, &task, need_resched_at(cpu.current), false);
+        note_preemption(cpu, task, need_resched_at(cpu.current), false);
     }
     0
 }
@@ -89,7 +89,7 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let task = Task::new(ctx.arg(0));
-    begin_wait(&task, WaitClass::NewTask, 0);
+    begin_wait(task, WaitClass::NewTask, 0);
     if let Some(cpu) = cpu_state(task.cpu()) {
         cpu.fork_tid = task.tid();
     }
@@ -98,7 +98,7 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 
 /// Starts the wait of a task that slept; a wakeup of any other is counted and starts nothing.
 #[inline(always)]
-fn begin_wait(task: &Task, class: WaitClass, waking_at_ns: u64) {
+fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) {
     let Some(state) = lookup(task) else {
         return;
     };
@@ -122,7 +122,7 @@ fn begin_wait(task: &Task, class: WaitClass, waking_at_ns: u64) {
 ///
 /// `was_clear` says that nothing was asked of that task when this very wakeup began.
 #[inline(always)]
-fn note_preemption(cpu: &mut CpuState, wakee: &Task, flags: u64, was_clear: bool) {
+fn note_preemption(cpu: &mut CpuState, wakee: Task, flags: u64, was_clear: bool) {
     if flags != 0 && (cpu.evidence == 0 || was_clear) {
         cpu.evidence = WaitClass::WakeupPreemption as u32;
         cpu.evidence_tid = wakee.tid();

@@ -18,6 +18,10 @@ pub use pool::{HistPool, buckets};
 pub use programs::{CgroupNeed, Needs};
 pub use rights::Rights;
 
+use std::os::fd::OwnedFd;
+
+use aya::sys::{Stats, enable_stats};
+
 /// Inode of the initial pid namespace (`PROC_PID_INIT_INO`).
 const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 
@@ -25,6 +29,12 @@ const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 #[must_use]
 pub fn is_init_pid_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == INIT_PID_NAMESPACE)
+}
+
+/// Switches the kernel's BPF statistics on for as long as the result is open; none without the right.
+#[must_use]
+pub fn switch_statistics_on() -> Option<OwnedFd> {
+    enable_stats(Stats::RunTime).ok()
 }
 
 /// The kernel's release, as in `uname -r`.

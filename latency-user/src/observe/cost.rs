@@ -5,10 +5,8 @@
 
 use std::{os::fd::OwnedFd, time::Duration};
 
-use aya::sys::{Stats, enable_stats};
-
 use crate::{
-    kernel::{Kernel, RunTotals},
+    kernel::{self, Kernel, RunTotals},
     model::CostSample,
 };
 
@@ -68,7 +66,7 @@ impl CostMeter {
         if !self.is_allowed {
             return;
         }
-        self.slice = enable_stats(Stats::RunTime).ok().map(|statistics| Slice {
+        self.slice = kernel::switch_statistics_on().map(|statistics| Slice {
             _statistics: statistics,
             began_at_ns: now_ns,
             steps: 0,

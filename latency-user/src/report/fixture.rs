@@ -105,8 +105,8 @@ fn totals() -> Stats {
             ..Causes::default()
         },
         preemptors: vec![
-            preemptor("tick", "pg_dump", 991),
-            preemptor("wakeup", "(others)", 0),
+            preemptor("tick", "pg_dump", 991, 39_000_000),
+            preemptor("wakeup", "(others)", 0, 100_000),
         ],
         switches: Switches {
             voluntary: 100,
@@ -129,13 +129,13 @@ fn totals() -> Stats {
     }
 }
 
-fn preemptor(cause: &'static str, comm: &str, tid: u32) -> PreemptorStats {
+fn preemptor(cause: &'static str, comm: &str, tid: u32, sum_ns: u64) -> PreemptorStats {
     PreemptorStats {
         cause,
         comm: comm.into(),
         tid,
         count: 2,
-        sum_ns: 100_000,
+        sum_ns,
     }
 }
 

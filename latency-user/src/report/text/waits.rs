@@ -106,8 +106,8 @@ fn cause_rows(stats: &Stats) -> Vec<Vec<String>> {
     let occur = causes.into_iter().filter(|(_, _, cause)| cause.count > 0);
     occur
         .map(|(name, class, cause)| {
-            let mostly = mostly(&stats.preemptors, class.name());
-            sum_row(name, cause, stats.waited_ns, mostly)
+            let takers = takers(&stats.preemptors, class.name(), cause.sum_ns);
+            sum_row(name, cause, stats.waited_ns, takers)
         })
         .collect()
 }
@@ -123,22 +123,28 @@ fn sum_row(name: &str, waits: CauseStats, whole: u64, remark: String) -> Vec<Str
     row
 }
 
-/// Who took the CPU most, e.g. `mostly kworker/1:1H, ksoftirqd/1`. Preemptors come largest first.
-fn mostly(preemptors: &[PreemptorStats], cause: &str) -> String {
+/// Who took the CPU, e.g. `mostly kworker/1:1H, ksoftirqd/1`. Preemptors come largest first; those
+/// that found no row of their own are not named, so the names may hold less than half.
+fn takers(preemptors: &[PreemptorStats], cause: &str, sum_ns: u64) -> String {
+    let of_cause = || preemptors.iter().filter(|row| row.cause == cause);
     let mut names: Vec<&str> = Vec::new();
-    for preemptor in preemptors
-        .iter()
-        .filter(|preemptor| preemptor.cause == cause)
-    {
+    for preemptor in of_cause() {
         if !names.contains(&preemptor.comm.as_str()) {
             names.push(&preemptor.comm);
         }
     }
     names.truncate(N_NAMES);
+    let shown = of_cause().filter(|row| names.contains(&row.comm.as_str()));
+    let shown_ns: u64 = shown.map(|row| row.sum_ns).sum();
+    let how_much = if shown_ns >= sum_ns / 2 {
+        "mostly"
+    } else {
+        "among others"
+    };
     if names.is_empty() {
         String::new()
     } else {
-        format!("mostly {}", names.join(", "))
+        format!("{how_much} {}", names.join(", "))
     }
 }
 
@@ -177,4 +183,24 @@ fn cut_rows(stats: &Stats) -> Vec<Vec<String>> {
         rows.push(row);
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takers_are_said_to_be_most_only_where_they_are() {
+        let row = |comm: &str, sum_ns| PreemptorStats {
+            cause: "tick",
+            comm: comm.into(),
+            tid: 1,
+            count: 1,
+            sum_ns,
+        };
+        let rows = [row("a", 30), row("b", 15), row("a", 10), row("c", 5)];
+        assert_eq!(takers(&rows, "tick", 110), "mostly a, b");
+        assert_eq!(takers(&rows, "tick", 112), "among others a, b");
+        assert_eq!(takers(&rows, "yield", 5), "");
+    }
 }
