@@ -2,7 +2,7 @@
 
 use latency_common::{
     class::WaitClass,
-    counters::{CLASS_SEVERAL, N_PREEMPTORS, WaitCounters},
+    counters::{CLASS_SEVERAL, N_PREEMPTORS, Preemptor, WaitCounters},
     hist::HistKind,
 };
 
@@ -82,8 +82,9 @@ pub(crate) fn note_preemptor(state: &mut TaskState, next: Task, class: WaitClass
     }
     for (number, row) in (1..).zip(&mut state.counters.preemptors) {
         if usize::from(number) == N_PREEMPTORS {
-            row.class = CLASS_SEVERAL;
-        } else if row.tid == 0 {
+            break;
+        }
+        if row.tid == 0 {
             row.tid = tid;
             row.class = class as u32;
             row.comm = next.comm();
@@ -92,6 +93,36 @@ pub(crate) fn note_preemptor(state: &mut TaskState, next: Task, class: WaitClass
         }
         state.preemptor_row = number;
         return;
+    }
+    replace_preemptor(state, next, class);
+}
+
+/// Gives a new preemptor the row of the one that cost least so far, which joins the others.
+///
+/// Who costs much stays, however many come and go.
+#[inline(never)]
+fn replace_preemptor(state: &mut TaskState, next: Task, class: WaitClass) {
+    let [named @ .., others] = &mut state.counters.preemptors;
+    let mut least = 0_u8;
+    let mut least_ns = u64::MAX;
+    for (index, row) in (0..).zip(named.iter()) {
+        if row.sum_ns < least_ns {
+            least_ns = row.sum_ns;
+            least = index;
+        }
+    }
+    if let Some(row) = named.get_mut(usize::from(least)) {
+        others.class = CLASS_SEVERAL;
+        others.count += row.count;
+        others.sum_ns += row.sum_ns;
+        *row = Preemptor {
+            count: 0,
+            sum_ns: 0,
+            tid: next.tid(),
+            class: class as u32,
+            comm: next.comm(),
+        };
+        state.preemptor_row = least + 1;
     }
 }
 

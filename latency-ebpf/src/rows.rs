@@ -78,7 +78,7 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
 /// Copies word by word. VERIFIER: a plain assignment of this size calls `memcpy`, whose byte loop is
 /// slow and, for overlapping ranges, not accepted.
 #[inline(always)]
-fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
+pub(crate) fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
     let (to, from) = (to.cast::<u64>(), (&raw const *from).cast::<u64>());
     for word in 0..size_of::<TaskCounters>() / size_of::<u64>() {
         let (to, from) = (to.wrapping_add(word), from.wrapping_add(word));

@@ -71,6 +71,19 @@ impl TaskState {
         self.phase == phase as u8
     }
 
+    /// Changes with each wakeup and switch, before they are over: whether a reader saw one moment.
+    #[inline(always)]
+    pub(crate) fn version(&self) -> (u64, u64, u64) {
+        let counters = &self.counters;
+        // SAFETY: the field is valid; volatile, as another CPU writes it.
+        let since_ns = unsafe { (&raw const self.since_ns).read_volatile() };
+        // SAFETY: as above.
+        let voluntary = unsafe { (&raw const counters.voluntary).read_volatile() };
+        // SAFETY: as above.
+        let involuntary = unsafe { (&raw const counters.involuntary).read_volatile() };
+        (since_ns, voluntary, involuntary)
+    }
+
     /// Begins to measure a task that already exists: what goes on now began before.
     #[inline(always)]
     pub(crate) fn begin(&mut self, task: Task, flags: u8, now: u64) {
