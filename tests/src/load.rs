@@ -99,7 +99,7 @@ impl Load {
 
     fn spawn(mut command: Command, what: String) -> Result<Self> {
         command.stdin(Stdio::null());
-        // Its session is a process group as well: dropping it reaches the children of a program.
+        // Its group is dropped as a whole, with the children of a program.
         standing::as_load(&mut command);
         let child = command
             .spawn()

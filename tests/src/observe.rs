@@ -11,6 +11,7 @@ use crate::{
     load::Load,
     report::{Report, Row},
     schedlat::Schedlat,
+    standing::Urgent,
     truth::{Counters, monotonic, nanos},
 };
 
@@ -76,6 +77,7 @@ impl Observed {
         let tids: Vec<u32> = loads.iter().flat_map(|load| tasks_of(load)).collect();
         let read =
             || -> Result<Vec<Counters>> { tids.iter().map(|&tid| Counters::of(tid)).collect() };
+        let _urgent = Urgent::now();
         let recording = recorder.start()?;
         let began = monotonic();
         let before = read()?;

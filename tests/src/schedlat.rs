@@ -17,7 +17,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 pub use crate::outcome::Outcome;
-use crate::{report::Report, standing, workload::pid_of};
+use crate::{
+    report::Report,
+    standing::{self, Urgent},
+    workload::pid_of,
+};
 
 /// How long attaching may take; an emulated machine is slow.
 const ATTACH_LIMIT: Duration = Duration::from_mins(1);
@@ -190,6 +194,8 @@ impl Recording {
         let mut errors = child.stderr.take().context("no pipe for the messages")?;
         let (sender, lines) = channel();
         std::thread::spawn(move || {
+            // The test waits for lines to arrive, and some tests time them.
+            let _urgent = Urgent::now();
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if sender.send((Instant::now(), line)).is_err() {
                     return;

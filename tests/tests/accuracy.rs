@@ -145,7 +145,8 @@ fn c112_a_burners_own_log_of_its_gaps_agrees_with_its_waits() -> Result<()> {
     let recording = Schedlat::record().pid(logger.pid()).start()?;
     let tid = logger.pid();
     let truth = logger.truth()?;
-    let report = recording.stop()?;
+    // It ends with its target.
+    let report = recording.finish()?.success()?.report()?;
     let stats = &report.task(tid)?.stats;
     // Attaching took part of the logger's time: compare rates.
     let gaps = truth.number("gaps")?;

@@ -26,9 +26,11 @@ fn two_yielders_lose_the_cpu_by_yielding() -> Result<()> {
             yields > 100_000,
             "only {yields} yields that switched in 3 s"
         );
+        // One wait may still be open, and of some the blind spot of this kind of host hid the end.
+        let unseen = row.audit.class("unmeasured").count;
         assert!(
-            row.stats.switches.r#yield.abs_diff(yields) <= 1,
-            "{:?}",
+            row.stats.switches.r#yield.abs_diff(yields) <= 1 + unseen,
+            "{yields} waits, {unseen} unseen, {:?}",
             row.stats.switches
         );
         check::waits_agree(row, truth)?;
@@ -145,12 +147,13 @@ fn c014_a_throttled_cgroup_is_not_contention() -> Result<()> {
     // The wait that is open at the end and the one at the start belong to it as well.
     let sum =
         throttled.sum_ns + row.stats.censored.open_at_start_ns + row.stats.censored.open_at_end_ns;
+    // The kernel adds a throttled period at its end, of 80 ms each: one may be cut at either edge.
     check::near(
         "throttled",
         sum,
         after.sum_ns - before.sum_ns,
         0.03,
-        85_000_000,
+        170_000_000,
     )?;
     let idle = row
         .stats

@@ -15,15 +15,13 @@ mod stress;
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
 pub use process::set_affinity;
 pub(crate) use process::{kill, kill_group, pid_of};
 pub use stage::Stage;
-
-use crate::standing;
 
 /// A workload with a known answer.
 #[derive(Debug, Parser)]
@@ -44,7 +42,7 @@ pub(crate) struct Setting {
     /// Name of the process.
     #[arg(long, global = true)]
     name: Option<String>,
-    /// Nice value, of its session as well.
+    /// Nice value.
     #[arg(long, global = true, allow_negative_numbers = true)]
     nice: Option<i32>,
     /// Run under the FIFO policy at this priority.
@@ -165,8 +163,6 @@ impl Setting {
         }
         if let Some(nice) = self.nice {
             rustix::process::setpriority_process(None, nice)?;
-            // Its session's group competes with those of other sessions.
-            standing::set_group_nice(nice).context("cannot set the nice value of the session")?;
         }
         if let Some(cpu) = self.cpu {
             process::pin(cpu)?;
