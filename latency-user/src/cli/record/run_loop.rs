@@ -72,7 +72,9 @@ pub(super) async fn record(
     };
     let cpu_at_start = cpu_time();
     let end = recording.observe(plan).await?;
-    reset_interrupt();
+    if matches!(end, End::Interrupt | End::Terminate) {
+        stop_catching_signals();
+    }
     if let (End::Terminate, Some(child)) = (end, &recording.child) {
         child.terminate();
     }
@@ -89,6 +91,9 @@ pub(super) async fn record(
     } = recording;
     let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
     drop(session);
+    if child.is_some() {
+        stop_catching_signals();
+    }
     let child = match (end, child) {
         (End::Child(status), _) => Some(status),
         (_, Some(mut child)) => Some(child.wait().await?),
@@ -206,13 +211,20 @@ impl Signals {
     }
 }
 
-/// From now on Ctrl-C ends the process at once, also in the middle of a long report.
-fn reset_interrupt() {
-    use nix::sys::signal::{SigHandler, Signal::SIGINT, signal};
-    // SAFETY: the default action runs no code of ours.
-    unsafe { signal(SIGINT, SigHandler::SigDfl) }
-        .map(|_| ())
-        .unwrap_or_default();
+/// From now on a signal ends the process at once, be it in the middle of a long report: it is the
+/// second one, or nothing is left but to wait for the command.
+fn stop_catching_signals() {
+    use nix::sys::signal::{
+        SigHandler,
+        Signal::{SIGHUP, SIGINT, SIGTERM},
+        signal,
+    };
+    for ending in [SIGINT, SIGTERM, SIGHUP] {
+        // SAFETY: the default action runs no code of ours.
+        unsafe { signal(ending, SigHandler::SigDfl) }
+            .map(|_| ())
+            .unwrap_or_default();
+    }
 }
 
 /// A line on the terminal that says how far the recording is; nothing where there is none.
