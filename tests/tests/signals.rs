@@ -90,6 +90,26 @@ fn c072_an_interrupt_during_attach_or_a_storm_is_obeyed() -> Result<()> {
 }
 
 #[test]
+fn an_interrupt_as_the_recording_ends_by_itself_takes_no_report_away() -> Result<()> {
+    for run in 0..15 {
+        let recording = Schedlat::record().lasting(0.2).start()?;
+        // From just before its end, through the writing of the report.
+        thread::sleep(Duration::from_millis(195 + run));
+        // It may be gone already.
+        drop(recording.signal(Signal::INT));
+        let outcome = recording.finish()?;
+        ensure!(
+            outcome.code() == 0,
+            "run {run}: {} {}",
+            outcome.code(),
+            outcome.messages
+        );
+        outcome.report().with_context(|| format!("run {run}"))?;
+    }
+    Ok(())
+}
+
+#[test]
 fn a_closed_pipe_is_a_quiet_end() -> Result<()> {
     let _load = Load::workload("burn 20 --cpu 1")?;
     let script = "record --interval 100ms --for 3s --format json".split(' ');
