@@ -1,6 +1,6 @@
 //! What each CPU remembers between events.
 
-/// One CPU's state, two cache lines; another CPU writes it only for a remote wakeup.
+/// One CPU's state: a cache line for the switch and the wakeup, one for the rest; another CPU writes it only for a remote wakeup.
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuState {
@@ -8,11 +8,6 @@ pub struct CpuState {
     pub current: u64,
     /// Switches seen.
     pub switches: u64,
-    /// Switches that fired no event, found at a break in the chain: `prev` was not the task last
-    /// switched in.
-    pub missed_switches: u64,
-    /// The kernel's count of this CPU's switches before the first one seen.
-    pub base_nr_switches: u64,
     /// Evidence why the current task will lose the CPU: a `WaitClass`, 0 without.
     pub evidence: u32,
     /// Thread id of the wakee for evidence `WakeupPreemption`.
@@ -23,16 +18,21 @@ pub struct CpuState {
     pub waking_at_ns: u64,
     /// Thread id of the task that waking was for.
     pub waking_tid: u32,
-    /// Moves of whole processes to another cgroup: user space then looks at all tasks again.
-    pub reselect_requests: u32,
+    /// Thread id of the task last made runnable here by a fork; 0 after a switch.
+    pub fork_tid: u32,
+    /// Switches that fired no event, found at a break in the chain: `prev` was not the task last
+    /// switched in.
+    pub missed_switches: u64,
+    /// The kernel's count of this CPU's switches before the first one seen.
+    pub base_nr_switches: u64,
     /// Address of the tick or hrtick timer that is being handled; 0 outside.
     pub timer: u64,
     /// Need-resched bits when the handling began.
     pub flags_at_timer: u64,
     /// `WaitClass::Tick` or `WaitClass::Hrtick` while `timer` is set.
     pub timer_class: u32,
-    /// Thread id of the task last made runnable here by a fork; 0 after a switch.
-    pub fork_tid: u32,
+    /// Moves of whole processes to another cgroup: user space then looks at all tasks again.
+    pub reselect_requests: u32,
     /// Ticks handled.
     pub ticks: u64,
     /// Slice timers handled.

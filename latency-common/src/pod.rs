@@ -17,8 +17,8 @@ macro_rules! pod {
 }
 
 pod! {
-    TaskCounters = 12 * 40 + 32 + 12 * 8 + 8 * 40 + 16,
-    TaskRecord = 8 * 8 + 4 * 4 + 32 + size_of::<TaskCounters>(),
+    TaskCounters = 8 * 8 + 32 + 12 * 32 + 4 * 8 + 12 * 8 + 8 * 40,
+    TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + size_of::<TaskCounters>(),
     CgroupRecord = 16 + 256,
     CpuState = 128,
     HistSlot = 4096,

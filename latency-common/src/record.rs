@@ -1,6 +1,6 @@
 //! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
 
-use crate::counters::TaskCounters;
+use crate::{counters::TaskCounters, hist::N_TASK_HISTS};
 
 /// Longest cgroup path that is carried; a longer one is cut and marked.
 pub const CGROUP_PATH_BYTES: usize = 256;
@@ -47,10 +47,6 @@ pub struct TaskHeader {
     pub since_ns: u64,
     /// The kernel's account of the wait before the present stint, which it books at the next switch-out.
     pub pending_kernel_ns: u64,
-    /// Growth of the kernel's `nvcsw` that is not in the counters yet.
-    pub pending_nvcsw: u64,
-    /// Growth of the kernel's `nivcsw` that is not in the counters yet.
-    pub pending_nivcsw: u64,
     /// Thread id.
     pub tid: u32,
     /// Process id.
@@ -59,6 +55,10 @@ pub struct TaskHeader {
     pub phase: u32,
     /// Class of the open wait while queued, of the wait before the present stint while running.
     pub class: u32,
+    /// Slot + 1 in the histogram pool by `HistKind`, or one of the `HIST_` values.
+    pub hist: [u32; N_TASK_HISTS],
+    /// Fills up to eight bytes.
+    pub reserved: u32,
     /// Name of the thread.
     pub comm: [u8; 16],
     /// Name of the process's leader.

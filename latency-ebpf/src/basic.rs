@@ -24,7 +24,7 @@ pub(crate) fn switch_out(prev: Task, state: &mut TaskState, is_preempt: bool) {
     let waited_ns = prev.run_delay().wrapping_sub(state.last_run_delay);
     // A task that ran when it was selected had waited before; of one that waited then, the kernel
     // does not say how much of the wait came after.
-    let began_before = state.class == WaitClass::OpenAtStart as u32;
+    let began_before = state.class == WaitClass::OpenAtStart as u8;
     let ran_before = state.is(FRESH) && state.is_in(TaskPhase::Running);
     if !began_before && !ran_before {
         book_wait(state, prev, waited_ns);
@@ -39,12 +39,12 @@ pub(crate) fn switch_out(prev: Task, state: &mut TaskState, is_preempt: bool) {
     count_switch(prev, state, is_preempt, is_runnable);
     state.flags &= !FRESH;
     // Whatever goes on now is booked when it has ended.
-    state.phase = TaskPhase::Unknown as u32;
+    state.phase = TaskPhase::Unknown as u8;
     state.class = if is_runnable {
         WaitClass::Unknown
     } else {
         WaitClass::Wakeup
-    } as u32;
+    } as u8;
     if prev.is_dead() {
         // SAFETY: the helper has no precondition.
         send_ended(prev, state, unsafe { bpf_ktime_get_ns() });

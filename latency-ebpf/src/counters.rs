@@ -2,14 +2,14 @@
 
 use latency_common::{
     class::WaitClass,
-    counters::{CLASS_SEVERAL, ClassCounters, LatencyCounters, N_PREEMPTORS},
+    counters::{CLASS_SEVERAL, N_PREEMPTORS, Preemptor, WaitCounters},
     hist::HistKind,
 };
 
-use crate::{hist::add_sample, maps::word, state::TaskState, task::Task};
+use crate::{hist::add_sample, state::TaskState, task::Task};
 
 #[inline(always)]
-fn add(counters: &mut ClassCounters, ns: u64) {
+fn add(counters: &mut WaitCounters, ns: u64) {
     if counters.count == 0 || ns < counters.min_ns {
         counters.min_ns = ns;
     }
@@ -27,7 +27,7 @@ pub(crate) fn book_wait(state: &mut TaskState, task: Task, ns: u64) {
     if let Some(counters) = state.counters.classes.get_mut(class as usize) {
         add(counters, ns);
     }
-    if class == WaitClass::Wakeup as u32 {
+    if class == WaitClass::Wakeup as u8 {
         add_sample(state, task, HistKind::Wakeup, ns);
     } else if is_preemption(class) {
         add_sample(state, task, HistKind::Preemption, ns);
@@ -37,14 +37,14 @@ pub(crate) fn book_wait(state: &mut TaskState, task: Task, ns: u64) {
 
 /// Whether the class follows losing the CPU.
 #[inline(always)]
-const fn is_preemption(class: u32) -> bool {
-    class >= WaitClass::Tick as u32 && class <= WaitClass::Unknown as u32
+const fn is_preemption(class: u8) -> bool {
+    class >= WaitClass::Tick as u8 && class <= WaitClass::Unknown as u8
 }
 
 /// Books a wait of which only the kernel knows.
 #[inline(always)]
 pub(crate) fn book_unmeasured(state: &mut TaskState) {
-    state.class = WaitClass::Unmeasured as u32;
+    state.class = WaitClass::Unmeasured as u8;
     if let Some(counters) = state
         .counters
         .classes
@@ -57,15 +57,7 @@ pub(crate) fn book_unmeasured(state: &mut TaskState) {
 /// Books the time from waking to running.
 #[inline(always)]
 pub(crate) fn book_latency(state: &mut TaskState, task: Task, ns: u64) {
-    let counters: &mut LatencyCounters = &mut state.counters.latency;
-    if counters.count == 0 || ns < counters.min_ns {
-        counters.min_ns = ns;
-    }
-    if ns > counters.max_ns {
-        counters.max_ns = ns;
-    }
-    counters.count += 1;
-    counters.sum_ns += ns;
+    add(&mut state.counters.latency, ns);
     add_sample(state, task, HistKind::Latency, ns);
 }
 
@@ -75,8 +67,8 @@ pub(crate) fn book_kernel_wait(state: &mut TaskState, task: Task) {
     let run_delay = task.run_delay();
     let ns = run_delay.wrapping_sub(state.last_run_delay);
     state.last_run_delay = run_delay;
-    if let Some(counters) = state.counters.classes.get_mut(state.class as usize) {
-        counters.kernel_ns += ns;
+    if let Some(kernel_ns) = state.counters.kernel_ns.get_mut(state.class as usize) {
+        *kernel_ns += ns;
     }
 }
 
@@ -88,19 +80,49 @@ pub(crate) fn note_preemptor(state: &mut TaskState, next: Task, class: WaitClass
     if tid == 0 {
         return;
     }
-    let last = N_PREEMPTORS - 1;
-    for (index, row) in state.counters.preemptors.iter_mut().enumerate() {
-        if index == last {
-            row.class = CLASS_SEVERAL;
-        } else if row.tid == 0 {
+    for (number, row) in (1..).zip(&mut state.counters.preemptors) {
+        if usize::from(number) == N_PREEMPTORS {
+            break;
+        }
+        if row.tid == 0 {
             row.tid = tid;
             row.class = class as u32;
             row.comm = next.comm();
         } else if row.tid != tid || row.class != class as u32 {
             continue;
         }
-        state.preemptor_row = word(index) + 1;
+        state.preemptor_row = number;
         return;
+    }
+    replace_preemptor(state, next, class);
+}
+
+/// Gives a new preemptor the row of the one that cost least so far, which joins the others.
+///
+/// Who costs much stays, however many come and go.
+#[inline(never)]
+fn replace_preemptor(state: &mut TaskState, next: Task, class: WaitClass) {
+    let [named @ .., others] = &mut state.counters.preemptors;
+    let mut least = 0_u8;
+    let mut least_ns = u64::MAX;
+    for (index, row) in (0..).zip(named.iter()) {
+        if row.sum_ns < least_ns {
+            least_ns = row.sum_ns;
+            least = index;
+        }
+    }
+    if let Some(row) = named.get_mut(usize::from(least)) {
+        others.class = CLASS_SEVERAL;
+        others.count += row.count;
+        others.sum_ns += row.sum_ns;
+        *row = Preemptor {
+            count: 0,
+            sum_ns: 0,
+            tid: next.tid(),
+            class: class as u32,
+            comm: next.comm(),
+        };
+        state.preemptor_row = least + 1;
     }
 }
 

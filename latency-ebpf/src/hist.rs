@@ -18,7 +18,7 @@ use crate::{
 /// Adds a sample to the task's histogram of this kind.
 #[inline(always)]
 pub(crate) fn add_sample(state: &mut TaskState, task: Task, kind: HistKind, ns: u64) {
-    let Some(handle) = state.counters.hist.get_mut(kind as usize) else {
+    let Some(handle) = state.hist.get_mut(kind as usize) else {
         return;
     };
     if *handle == HIST_NONE {
@@ -62,7 +62,7 @@ fn take_slot(task: Task, kind: HistKind) -> u32 {
 /// Marks the slots of a task whose record could not be sent, so that user space finds them.
 #[inline(always)]
 pub(crate) fn orphan_slots(state: &TaskState) {
-    for &handle in &state.counters.hist {
+    for &handle in &state.hist {
         if handle == HIST_NONE || handle == HIST_EXHAUSTED {
             continue;
         }

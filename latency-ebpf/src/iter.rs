@@ -9,13 +9,13 @@ use aya_ebpf::{
     bindings::seq_file,
     helpers::{bpf_ktime_get_ns, generated::bpf_seq_write},
 };
-use latency_common::{counters::TaskCounters, record::TaskHeader};
+use latency_common::record::TaskRecord;
 
 use crate::{
-    maps::word,
-    rows::header,
+    maps::{ROW, word},
+    rows::{copy_counters, header},
     select::reselect,
-    state::{SELECTED, WAS_SELECTED, lookup},
+    state::{SELECTED, TaskState, WAS_SELECTED, lookup},
     task::Task,
 };
 
@@ -53,21 +53,34 @@ pub(crate) extern "C" fn write_rows(ctx: *const TaskIter) -> i32 {
     if !state.is(SELECTED | WAS_SELECTED) {
         return 0;
     }
-    // SAFETY: the helper has no precondition.
-    let row = header(task, state, unsafe { bpf_ktime_get_ns() });
+    let Some(row) = ROW.get_ptr_mut(0) else {
+        return 0;
+    };
+    // SAFETY: the pointer comes from the map; only this run of the iterator uses it.
+    let row = unsafe { &mut *row };
+    read_row(task, state, row);
     // SAFETY: the kernel passes a context of this shape; `seq` is the first member of `meta`.
     let meta = unsafe { (*ctx).meta };
     // SAFETY: as above.
     let seq = unsafe { *meta };
-    // SAFETY: both buffers have the length given. A full buffer makes the kernel show the task again.
-    unsafe { bpf_seq_write(seq, (&raw const row).cast(), word(size_of::<TaskHeader>())) };
-    // SAFETY: as above.
-    unsafe {
-        bpf_seq_write(
-            seq,
-            (&raw const state.counters).cast(),
-            word(size_of::<TaskCounters>()),
-        )
-    };
+    // SAFETY: the buffer has the length given. A full `seq` makes the kernel show the task again.
+    unsafe { bpf_seq_write(seq, (&raw const *row).cast(), word(size_of::<TaskRecord>())) };
     0
+}
+
+/// Times a row is read again because the task went on meanwhile.
+const MAX_READS: u32 = 4;
+
+/// Reads header and counters of one moment, though the task may be switching on another CPU.
+#[inline(always)]
+fn read_row(task: Task, state: &TaskState, row: &mut TaskRecord) {
+    for _ in 0..MAX_READS {
+        let before = state.version();
+        // SAFETY: the helper has no precondition.
+        row.header = header(task, state, unsafe { bpf_ktime_get_ns() });
+        copy_counters(&raw mut row.counters, &state.counters);
+        if state.version() == before {
+            return;
+        }
+    }
 }

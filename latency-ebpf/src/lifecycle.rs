@@ -30,8 +30,8 @@ pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
     };
     // All of the kernel's figures begin at 0, as ours do, so nothing is cut off.
     state.flags = SELECTED | if is_followed { FOLLOWED } else { 0 };
-    state.phase = TaskPhase::Sleeping as u32;
-    state.class = WaitClass::NewTask as u32;
+    state.phase = TaskPhase::Sleeping as u8;
+    state.class = WaitClass::NewTask as u8;
     0
 }
 

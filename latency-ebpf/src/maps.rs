@@ -12,6 +12,7 @@ use latency_common::{
     cpu::CpuState,
     hist::{HistSlot, N_HISTS},
     loss::{Loss, N_LOSS},
+    record::TaskRecord,
     select::{Control, Glob, N_GLOBS},
 };
 
@@ -75,6 +76,10 @@ pub(crate) static UNSENT: PerCpuArray<TaskCounters> = PerCpuArray::with_max_entr
 /// Records of ended tasks and new cgroups; user space sets the size. Full: counted as loss.
 #[map]
 pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
+/// Where the iterator puts a row together; one snapshot is taken at a time.
+#[map]
+pub(crate) static ROW: PerCpuArray<TaskRecord> = PerCpuArray::with_max_entries(1, 0);
 
 /// Losses by kind.
 #[map]

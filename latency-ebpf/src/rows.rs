@@ -2,7 +2,7 @@
 
 use latency_common::{
     class::N_CLASSES,
-    counters::{ClassCounters, LatencyCounters, N_PREEMPTORS, TaskCounters},
+    counters::{N_PREEMPTORS, TaskCounters, WaitCounters},
     loss::Loss,
     record::{RecordTag, TaskHeader, TaskPhase, TaskRecord},
 };
@@ -24,11 +24,10 @@ pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
     let is_running = state.is_in(TaskPhase::Running);
     // A task whose switch-out fired no event would seem to run for ever.
     let phase = if is_running && !task.is_on_cpu() {
-        TaskPhase::Unknown as u32
+        TaskPhase::Unknown as u8
     } else {
         state.phase
     };
-    let pending = state.pending_switches();
     TaskHeader {
         tag: 0,
         at_ns: now,
@@ -40,12 +39,12 @@ pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
         } else {
             0
         },
-        pending_nvcsw: pending.0,
-        pending_nivcsw: pending.1,
         tid: task.tid(),
         tgid: task.tgid(),
-        phase,
-        class: state.class,
+        phase: phase.into(),
+        class: state.class.into(),
+        hist: state.hist,
+        reserved: 0,
         comm: task.comm(),
         leader_comm: task.leader().comm(),
     }
@@ -58,7 +57,7 @@ pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
 pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     // From here on the task is neither measured nor shown again.
     state.end(now);
-    state.phase = TaskPhase::Dead as u32;
+    state.phase = TaskPhase::Dead as u8;
     state.flags = 0;
     let Some(mut entry) = RECORDS.reserve::<TaskRecord>(0) else {
         count_loss(Loss::ExitRecords);
@@ -79,7 +78,7 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
 /// Copies word by word. VERIFIER: a plain assignment of this size calls `memcpy`, whose byte loop is
 /// slow and, for overlapping ranges, not accepted.
 #[inline(always)]
-fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
+pub(crate) fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
     let (to, from) = (to.cast::<u64>(), (&raw const *from).cast::<u64>());
     for word in 0..size_of::<TaskCounters>() / size_of::<u64>() {
         let (to, from) = (to.wrapping_add(word), from.wrapping_add(word));
@@ -100,10 +99,10 @@ fn keep_unsent(counters: &TaskCounters) {
     for index in 0..N_CLASSES {
         if let (Some(to), Some(from)) = (total.classes.get_mut(index), counters.classes.get(index))
         {
-            merge_class(to, from);
+            merge(to, from);
         }
     }
-    merge_latency(&mut total.latency, &counters.latency);
+    merge(&mut total.latency, &counters.latency);
     total.voluntary += counters.voluntary;
     total.involuntary += counters.involuntary;
     total.yields += counters.yields;
@@ -126,20 +125,7 @@ fn keep_unsent(counters: &TaskCounters) {
 }
 
 #[inline(always)]
-fn merge_class(to: &mut ClassCounters, from: &ClassCounters) {
-    if from.count != 0 && (to.count == 0 || from.min_ns < to.min_ns) {
-        to.min_ns = from.min_ns;
-    }
-    if from.max_ns > to.max_ns {
-        to.max_ns = from.max_ns;
-    }
-    to.count += from.count;
-    to.sum_ns += from.sum_ns;
-    to.kernel_ns += from.kernel_ns;
-}
-
-#[inline(always)]
-fn merge_latency(to: &mut LatencyCounters, from: &LatencyCounters) {
+fn merge(to: &mut WaitCounters, from: &WaitCounters) {
     if from.count != 0 && (to.count == 0 || from.min_ns < to.min_ns) {
         to.min_ns = from.min_ns;
     }

@@ -166,7 +166,7 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
             state.counters.yields += 1;
         }
         note_preemptor(state, next, class);
-        state.class = class as u32;
+        state.class = class as u8;
         state.set_phase(TaskPhase::Queued, now);
     } else {
         state.set_phase(TaskPhase::Sleeping, now);
@@ -197,7 +197,7 @@ fn end_stint(switch: &Switch, state: &mut TaskState) {
         };
         state.counters.on_cpu_ns += stint;
         state.counters.on_cpu_unaudited_ns += stint;
-        state.class = WaitClass::Unmeasured as u32;
+        state.class = WaitClass::Unmeasured as u8;
         state.flags &= !FRESH;
     } else if is_chained && state.is_in(TaskPhase::Running) {
         state.counters.on_cpu_ns += elapsed(state.since_ns, now);
@@ -211,11 +211,11 @@ fn end_stint(switch: &Switch, state: &mut TaskState) {
 /// Counts the switch as the kernel does, which has done so already.
 #[inline(always)]
 pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
-    let (voluntary, involuntary) = (prev.nvcsw(), prev.nivcsw());
+    let (nvcsw, nivcsw) = (prev.nvcsw_low(), prev.nivcsw_low());
     let has_base = state.is(HAS_SWITCH_BASE);
     let mut is_voluntary = !is_runnable;
     // A pending signal cancels a sleep: the task stays runnable, and the kernel counts a voluntary switch.
-    if is_runnable && !is_preempt && has_base && voluntary != state.last_nvcsw {
+    if is_runnable && !is_preempt && has_base && nvcsw != state.last_nvcsw {
         is_voluntary = true;
         state.counters.cancelled_sleeps += 1;
     }
@@ -226,12 +226,14 @@ pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, 
     }
     if !has_base {
         // The kernel's account begins with this very switch.
-        state.base_nvcsw = voluntary.wrapping_sub(u64::from(is_voluntary));
-        state.base_nivcsw = involuntary.wrapping_sub(u64::from(!is_voluntary));
+        state.last_nvcsw = nvcsw.wrapping_sub(is_voluntary.into());
+        state.last_nivcsw = nivcsw.wrapping_sub((!is_voluntary).into());
         state.flags |= HAS_SWITCH_BASE;
     }
-    state.last_nvcsw = voluntary;
-    state.last_nivcsw = involuntary;
+    state.counters.kernel_voluntary += u64::from(nvcsw.wrapping_sub(state.last_nvcsw));
+    state.counters.kernel_involuntary += u64::from(nivcsw.wrapping_sub(state.last_nivcsw));
+    state.last_nvcsw = nvcsw;
+    state.last_nivcsw = nivcsw;
 }
 
 #[inline(always)]
@@ -241,12 +243,12 @@ fn switch_in(next: Task, state: &mut TaskState, now: u64) {
             state.flags &= !FRESH;
         }
         book_wait(state, next, elapsed(state.since_ns, now));
-        if state.class == WaitClass::Wakeup as u32 {
+        if state.class == WaitClass::Wakeup as u8 {
             book_latency(state, next, elapsed(state.waking_at_ns, now));
         }
     } else if state.is(FRESH) {
         // Selected between its wakeup and now: the wait began before the window.
-        state.class = WaitClass::OpenAtStart as u32;
+        state.class = WaitClass::OpenAtStart as u8;
         book_wait(state, next, elapsed(state.since_ns, now));
         state.flags &= !FRESH;
     } else {

@@ -5,6 +5,7 @@ use aya_ebpf::{
     macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
+use aya_log_ebpf::debug;
 use latency_common::{
     loss::Loss,
     select::{Glob, N_GLOBS},
@@ -54,15 +55,15 @@ fn matches(glob: &Glob, comm: &[u8; 16]) -> bool {
     state & glob.accept_state != 0
 }
 
-/// Decides again for a task whose name, user or cgroup has changed.
+/// Decides again for a task whose name, user or cgroup has changed; whether it is measured now.
 #[inline(always)]
-pub(crate) fn reselect(task: Task, comm: &[u8; 16]) {
+pub(crate) fn reselect(task: Task, comm: &[u8; 16]) -> bool {
     let state = lookup(task);
     let is_followed = state.as_ref().is_some_and(|state| state.is(FOLLOWED));
     let is_selected = state.as_ref().is_some_and(|state| state.is(SELECTED));
     let is_wanted = is_followed || is_match(task, comm);
     if is_wanted == is_selected {
-        return;
+        return is_wanted;
     }
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
@@ -71,11 +72,12 @@ pub(crate) fn reselect(task: Task, comm: &[u8; 16]) {
     } else if let Some(state) = state {
         state.end(now);
     }
+    is_wanted
 }
 
 /// Begins to measure a task that exists.
 #[inline(always)]
-pub(crate) fn select(task: Task, state: Option<&'static mut TaskState>, flags: u32, now: u64) {
+pub(crate) fn select(task: Task, state: Option<&'static mut TaskState>, flags: u8, now: u64) {
     match state.or_else(|| create(task)) {
         Some(state) => state.begin(task, flags, now),
         None => count_loss(Loss::UntrackedTasks),
@@ -86,7 +88,14 @@ pub(crate) fn select(task: Task, state: Option<&'static mut TaskState>, flags: u
 #[btf_tracepoint(function = "sched_process_exec")]
 pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     let task = Task::new(ctx.arg(0));
-    reselect(task, &task.comm());
+    let is_selected = reselect(task, &task.comm());
+    // Removed by the verifier unless logs are asked for.
+    debug!(
+        &ctx,
+        "exec by thread {}: selected {}",
+        task.tid(),
+        u32::from(is_selected)
+    );
     0
 }
 
@@ -97,7 +106,13 @@ pub(crate) fn task_rename(ctx: BtfTracePointContext) -> i32 {
     let mut comm = [0; 16];
     // SAFETY: the helper checks the address.
     if unsafe { bpf_probe_read_kernel_str_bytes(ctx.arg(1), &mut comm) }.is_ok() {
-        reselect(task, &comm);
+        let is_selected = reselect(task, &comm);
+        debug!(
+            &ctx,
+            "rename of thread {}: selected {}",
+            task.tid(),
+            u32::from(is_selected)
+        );
     }
     0
 }

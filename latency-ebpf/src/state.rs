@@ -3,23 +3,27 @@
 use aya_ebpf::{
     bindings::BPF_LOCAL_STORAGE_GET_F_CREATE, helpers::generated::bpf_task_storage_get,
 };
-use latency_common::{class::WaitClass, counters::TaskCounters, record::TaskPhase};
+use latency_common::{
+    class::WaitClass, counters::TaskCounters, hist::N_TASK_HISTS, record::TaskPhase,
+};
 
 use crate::{maps::TASKS, task::Task};
 
 /// The task is measured now.
-pub(crate) const SELECTED: u32 = 1;
+pub(crate) const SELECTED: u8 = 1;
 /// What it forks is measured as well.
-pub(crate) const FOLLOWED: u32 = 2;
-/// `base_nvcsw` and `base_nivcsw` are set: a switch-out was seen.
-pub(crate) const HAS_SWITCH_BASE: u32 = 4;
+pub(crate) const FOLLOWED: u8 = 2;
+/// `last_nvcsw` and `last_nivcsw` hold values of an earlier switch-out.
+pub(crate) const HAS_SWITCH_BASE: u8 = 4;
 /// Nothing was seen since selection: the stint or wait that goes on began before it.
-pub(crate) const FRESH: u32 = 8;
+pub(crate) const FRESH: u8 = 8;
 
 /// The task was measured before it ceased to fit the targets: its row is still owed.
-pub(crate) const WAS_SELECTED: u32 = 16;
+pub(crate) const WAS_SELECTED: u8 = 16;
 
 /// Everything kept for a task.
+///
+/// The kernel puts it eight bytes behind the beginning of a cache line.
 #[repr(C)]
 pub(crate) struct TaskState {
     /// When `phase` began.
@@ -29,73 +33,74 @@ pub(crate) struct TaskState {
     /// The kernel's figures at the last switch-out.
     pub(crate) last_run_delay: u64,
     /// See `last_run_delay`.
-    pub(crate) last_nvcsw: u64,
-    /// See `last_run_delay`.
-    pub(crate) last_nivcsw: u64,
-    /// See `last_run_delay`.
     pub(crate) last_sum_exec: u64,
-    /// The kernel's counts of switches from which ours go on.
-    pub(crate) base_nvcsw: u64,
-    /// See `base_nvcsw`.
-    pub(crate) base_nivcsw: u64,
+    /// The low half of the kernel's counter: it grows by one at a time.
+    pub(crate) last_nvcsw: u32,
+    /// See `last_nvcsw`.
+    pub(crate) last_nivcsw: u32,
+    /// Slot + 1 in the histogram pool by `HistKind`, or one of the `HIST_` values.
+    pub(crate) hist: [u32; N_TASK_HISTS],
     /// `TaskPhase`.
-    pub(crate) phase: u32,
+    pub(crate) phase: u8,
     /// `WaitClass` of the open wait while queued, of the wait before this stint while running.
-    pub(crate) class: u32,
+    pub(crate) class: u8,
     /// Row of the preemptor that began the open wait, plus one; 0 without.
-    pub(crate) preemptor_row: u32,
+    pub(crate) preemptor_row: u8,
     /// The bits above.
-    pub(crate) flags: u32,
+    pub(crate) flags: u8,
     /// What is reported.
     pub(crate) counters: TaskCounters,
 }
 
+const _: () = assert!(core::mem::offset_of!(TaskState, counters) + 8 == 64);
+
 impl TaskState {
     #[inline(always)]
-    pub(crate) fn is(&self, flag: u32) -> bool {
+    pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
     #[inline(always)]
     pub(crate) fn set_phase(&mut self, phase: TaskPhase, now: u64) {
-        self.phase = phase as u32;
+        self.phase = phase as u8;
         self.since_ns = now;
     }
 
     #[inline(always)]
     pub(crate) fn is_in(&self, phase: TaskPhase) -> bool {
-        self.phase == phase as u32
+        self.phase == phase as u8
+    }
+
+    /// Changes with each wakeup and switch, before they are over: whether a reader saw one moment.
+    #[inline(always)]
+    pub(crate) fn version(&self) -> (u64, u64, u64) {
+        let counters = &self.counters;
+        // SAFETY: the field is valid; volatile, as another CPU writes it.
+        let since_ns = unsafe { (&raw const self.since_ns).read_volatile() };
+        // SAFETY: as above.
+        let voluntary = unsafe { (&raw const counters.voluntary).read_volatile() };
+        // SAFETY: as above.
+        let involuntary = unsafe { (&raw const counters.involuntary).read_volatile() };
+        (since_ns, voluntary, involuntary)
     }
 
     /// Begins to measure a task that already exists: what goes on now began before.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, task: Task, flags: u32, now: u64) {
+    pub(crate) fn begin(&mut self, task: Task, flags: u8, now: u64) {
         self.flags = flags | SELECTED | FRESH;
         self.last_run_delay = task.run_delay();
         self.last_sum_exec = task.sum_exec();
         self.preemptor_row = 0;
         if task.is_on_cpu() {
             self.set_phase(TaskPhase::Running, now);
-            self.class = WaitClass::Unmeasured as u32;
+            self.class = WaitClass::Unmeasured as u8;
         } else if task.last_queued() != 0 {
             self.set_phase(TaskPhase::Queued, now);
-            self.class = WaitClass::OpenAtStart as u32;
+            self.class = WaitClass::OpenAtStart as u8;
         } else {
             self.set_phase(TaskPhase::Sleeping, now);
-            self.class = WaitClass::Wakeup as u32;
+            self.class = WaitClass::Wakeup as u8;
         }
-    }
-
-    /// Growth of the kernel's `nvcsw` and `nivcsw` that is not in the counters yet.
-    #[inline(always)]
-    pub(crate) fn pending_switches(&self) -> (u64, u64) {
-        if !self.is(HAS_SWITCH_BASE) {
-            return (0, 0);
-        }
-        (
-            self.last_nvcsw.wrapping_sub(self.base_nvcsw),
-            self.last_nivcsw.wrapping_sub(self.base_nivcsw),
-        )
     }
 
     /// Ceases to measure a task that no longer fits the targets; what was counted stays.
@@ -106,10 +111,7 @@ impl TaskState {
             self.counters.on_cpu_ns += stint;
             self.counters.on_cpu_unaudited_ns += stint;
         }
-        let (voluntary, involuntary) = self.pending_switches();
-        self.counters.kernel_voluntary += voluntary;
-        self.counters.kernel_involuntary += involuntary;
-        self.phase = TaskPhase::Unknown as u32;
+        self.phase = TaskPhase::Unknown as u8;
         self.flags = WAS_SELECTED;
     }
 }

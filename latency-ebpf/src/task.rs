@@ -107,13 +107,15 @@ impl Task {
         }
     }
 
+    /// The low half: it grows by one at a time.
     #[inline(always)]
-    pub(crate) fn nvcsw(self) -> u64 {
+    pub(crate) fn nvcsw_low(self) -> u32 {
         load(self.0, &g::TASK_NVCSW)
     }
 
+    /// See `nvcsw_low`.
     #[inline(always)]
-    pub(crate) fn nivcsw(self) -> u64 {
+    pub(crate) fn nivcsw_low(self) -> u32 {
         load(self.0, &g::TASK_NIVCSW)
     }
 

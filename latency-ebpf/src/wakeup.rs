@@ -113,7 +113,7 @@ fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) {
     state.waking_at_ns = state.waking_at_ns.max(waking_at_ns).max(state.since_ns);
     // SAFETY: the helper has no precondition.
     state.set_phase(TaskPhase::Queued, unsafe { bpf_ktime_get_ns() });
-    state.class = class as u32;
+    state.class = class as u8;
     state.preemptor_row = 0;
     state.flags &= !FRESH;
 }

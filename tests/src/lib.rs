@@ -11,6 +11,7 @@ pub mod check;
 pub mod guest;
 pub mod load;
 pub mod observe;
+mod outcome;
 pub mod report;
 pub mod schedlat;
 mod standing;

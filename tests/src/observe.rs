@@ -27,6 +27,8 @@ pub struct Observed {
     pub report: Report,
     /// Growth of the kernel's counters, by thread, in the order of the loads.
     pub truth: Vec<(u32, Counters)>,
+    /// Time that only the recording covers, before and after.
+    pub edges: Duration,
 }
 
 impl Observed {
@@ -44,18 +46,18 @@ impl Observed {
             thread::sleep(duration);
             Ok(())
         };
-        Ok(Self::attempt(loads, act)?.0)
+        Self::attempt(loads, act)
     }
 
     /// Records the loads while `act` runs.
     pub fn during(loads: &[&Load], act: impl Fn() -> Result<()>) -> Result<Self> {
         let mut edges = Duration::ZERO;
         for _ in 0..ATTEMPTS {
-            let observed;
-            (observed, edges) = Self::attempt(loads, &act)?;
-            if edges <= LONGEST_EDGES {
+            let observed = Self::attempt(loads, &act)?;
+            if observed.edges <= LONGEST_EDGES {
                 return Ok(observed);
             }
+            edges = observed.edges;
         }
         bail!(
             "the machine is too busy: reading the counters and recording lay {edges:?} apart in \
@@ -63,7 +65,7 @@ impl Observed {
         )
     }
 
-    fn attempt(loads: &[&Load], act: impl Fn() -> Result<()>) -> Result<(Self, Duration)> {
+    fn attempt(loads: &[&Load], act: impl Fn() -> Result<()>) -> Result<Self> {
         let mut recorder = Schedlat::record();
         for load in loads {
             recorder = recorder.pid(load.pid());
@@ -86,11 +88,11 @@ impl Observed {
             .abs_diff(nanos(ended.saturating_sub(began)));
         let both = after.iter().zip(&before);
         let growth: Vec<_> = both.map(|(after, before)| after.since(before)).collect();
-        let observed = Self {
+        Ok(Self {
             report,
             truth: tids.into_iter().zip(growth).collect(),
-        };
-        Ok((observed, Duration::from_nanos(edges)))
+            edges: Duration::from_nanos(edges),
+        })
     }
 
     /// Each thread's row beside its ground truth.

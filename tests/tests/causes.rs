@@ -16,7 +16,7 @@ fn two_yielders_lose_the_cpu_by_yielding() -> Result<()> {
     let loads = [Load::workload(line)?, Load::workload(line)?];
     let observed = Observed::of(&[&loads[0], &loads[1]], SECONDS)?;
     check::sound(&observed.report)?;
-    check::class_agrees(&observed.report.audit, "yield", 0.001, 0)?;
+    check::yields_agree(&observed.report, &[loads[0].pid(), loads[1].pid()])?;
     let mut ticks = 0;
     let others = [loads[1].pid(), loads[0].pid()];
     for ((row, truth), other) in observed.pairs()?.into_iter().zip(others) {
@@ -47,16 +47,9 @@ fn c096_a_lone_yielder_does_not_wait() -> Result<()> {
     let (row, truth) = observed.main_of(&load)?;
     // A yield that finds nobody else does not switch. Others on the host may be there now and then,
     // and then the kernel counts the switch too.
-    let switches = row.stats.switches;
-    check::near(
-        "involuntary",
-        switches.involuntary,
-        truth.involuntary,
-        0.05,
-        5,
-    )?;
+    check::switches_agree_with_proc(&observed)?;
     check::preemptors_are_named(&row.stats)?;
-    check::waits_agree(row, truth)?;
+    check::kernel_waits_agree(row, truth)?;
     check::share(
         "its CPU",
         row.stats.on_cpu_ns,
@@ -74,7 +67,7 @@ fn a_real_time_task_takes_the_cpu_from_a_burner() -> Result<()> {
     check::sound(&observed.report)?;
     let (fifo_row, _) = observed.main_of(&fifo)?;
     let (burner_row, truth) = observed.main_of(&burner)?;
-    check::waits_agree(burner_row, truth)?;
+    check::kernel_waits_agree(burner_row, truth)?;
     check_real_time_wakeups(fifo_row, observed.report.window_ns())?;
     check_losses_to_real_time(burner_row, fifo_row)
 }

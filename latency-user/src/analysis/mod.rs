@@ -50,6 +50,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
     let conditions = audit::Conditions {
         detail: context.detail,
         steal_ns: observation.cpus.steal_ns,
+        in_flight: context.host.n_cpus.into(),
     };
     let names = names::Names::of(&observation.rows);
     let mut totals = totals(observation);
@@ -92,6 +93,11 @@ fn totals(observation: &Observation) -> Tally {
 }
 
 fn row(ident: RowIdent, tally: Tally, conditions: audit::Conditions) -> Row {
+    let n_switching = if ident.exited { 0 } else { ident.n_tasks };
+    let conditions = audit::Conditions {
+        in_flight: conditions.in_flight.min(n_switching),
+        ..conditions
+    };
     Row {
         ident,
         audit: audit::of_tally(&tally, conditions),

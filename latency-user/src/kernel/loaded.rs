@@ -12,6 +12,7 @@ use aya::{
     maps::{Array, MapData, PerCpuArray, RingBuf, Stack},
     programs::{Iter, Program},
 };
+use aya_log::EbpfLogger;
 use latency_common::{
     counters::TaskCounters,
     cpu::CpuState,
@@ -65,6 +66,7 @@ pub struct Kernel {
     shared_hists: PerCpuArray<MapData, HistSlot>,
     control: Array<MapData, Control>,
     control_word: Control,
+    logs: Option<EbpfLogger<&'static dyn log::Log>>,
 }
 
 impl Kernel {
@@ -80,6 +82,10 @@ impl Kernel {
             reason: error.to_string(),
         })?;
         let mut ebpf = object::open(types, features, kernel, options, &btf)?;
+        let logs = options
+            .has_logs
+            .then(|| EbpfLogger::init(&mut ebpf))
+            .transpose();
         let free: Stack<_, u32> = take(&mut ebpf, "FREE_HISTS")?;
         let mut this = Self {
             pool: HistPool::new(ebpf.map("HISTS"), options.n_hists, free)?,
@@ -90,6 +96,7 @@ impl Kernel {
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
             control: take(&mut ebpf, "CONTROL")?,
             control_word: Control::default(),
+            logs: logs.map_err(|error| Error::Setup(format!("cannot read logs: {error}")))?,
             ebpf,
         };
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
@@ -121,6 +128,13 @@ impl Kernel {
         self.control
             .set(0, self.control_word, 0)
             .map_err(|error| Error::Setup(format!("cannot write map CONTROL: {error}")))
+    }
+
+    /// Hands what the programs logged to the logger of this process.
+    pub fn flush_logs(&mut self) {
+        if let Some(logs) = &mut self.logs {
+            logs.flush();
+        }
     }
 
     /// How often a whole process has changed its cgroup.

@@ -8,6 +8,7 @@ use aya::{
     maps::{Array, HashMap, Map},
     util::nr_cpus,
 };
+use aya_log::Level;
 use latency_common::{
     config::{CGROUP_DEFAULT_HIERARCHY, Detail},
     select::Glob,
@@ -66,6 +67,8 @@ pub struct LoadOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// Whether the programs log what they decide.
+    pub has_logs: bool,
 }
 
 /// Opens the object for this kernel and these options.
@@ -145,9 +148,15 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         what: path.to_owned(),
         source,
     })?;
+    let log_level = if options.has_logs {
+        Level::Debug as u8
+    } else {
+        0
+    };
     let mut loader = EbpfLoader::new();
     globals.apply(&mut loader);
     loader
+        .override_global("AYA_LOG_LEVEL", &log_level, true)
         .btf(Some(btf))
         .allow_unsupported_maps()
         .map_max_entries("CPUS", entries(n_cpus))

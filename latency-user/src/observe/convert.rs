@@ -25,7 +25,7 @@ pub(super) fn row(
     let has_exited = header.phase == TaskPhase::Dead as u32;
     let mut tally = tally(&record.counters);
     add_present(&mut tally, header);
-    for (kind, &handle) in record.counters.hist.iter().enumerate() {
+    for (kind, &handle) in header.hist.iter().enumerate() {
         match handle {
             HIST_NONE => {}
             HIST_EXHAUSTED => tally.without_hist[kind] = 1,
@@ -58,12 +58,15 @@ pub(super) fn row(
 pub(super) fn tally(counters: &TaskCounters) -> Tally {
     let latency = &counters.latency;
     Tally {
-        classes: counters.classes.map(|class| ClassTally {
-            count: class.count,
-            sum_ns: class.sum_ns,
-            min_ns: class.min_ns,
-            max_ns: class.max_ns,
-            kernel_ns: class.kernel_ns,
+        classes: std::array::from_fn(|index| {
+            let class = &counters.classes[index];
+            ClassTally {
+                count: class.count,
+                sum_ns: class.sum_ns,
+                min_ns: class.min_ns,
+                max_ns: class.max_ns,
+                kernel_ns: counters.kernel_ns[index],
+            }
         }),
         latency: ClassTally {
             count: latency.count,
@@ -108,8 +111,6 @@ fn preemptors(counters: &TaskCounters) -> Vec<PreemptorTally> {
 
 /// Adds the stint or the wait that goes on.
 fn add_present(tally: &mut Tally, header: &TaskHeader) {
-    tally.kernel_voluntary += header.pending_nvcsw;
-    tally.kernel_involuntary += header.pending_nivcsw;
     let ns = header.at_ns.saturating_sub(header.since_ns);
     let class = usize::try_from(header.class)
         .ok()

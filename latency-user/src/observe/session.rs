@@ -34,6 +34,8 @@ pub struct SessionOptions {
     pub ring_bytes: u32,
     /// A command to run and follow; empty for none.
     pub command: Vec<String>,
+    /// Whether the programs log what they decide.
+    pub has_logs: bool,
 }
 
 /// A recording that goes on.
@@ -78,6 +80,7 @@ impl Session {
             cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
             n_hists: options.n_hists,
             ring_bytes: options.ring_bytes,
+            has_logs: options.has_logs,
         };
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
@@ -131,6 +134,7 @@ impl Session {
     /// Keeps the ring empty and the selection true. To be called about ten times a second.
     pub fn turn(&mut self) -> Result<(), Error> {
         self.drain();
+        self.kernel.flush_logs();
         let requests = self.kernel.reselect_requests();
         let is_due = self.targets.needs.users && self.turns.is_multiple_of(RESELECT_TURNS);
         if is_due || requests != self.reselect_requests {

@@ -54,8 +54,7 @@ fn check_counts(report: &Report) -> Result<()> {
     check::nothing_lost(report)?;
     check::switches_agree(&report.audit, n_cpus()?)?;
     check::chain_adds_up(&report.audit)?;
-    check::class_agrees(&report.audit, "tick", 0.01, PER_WAIT_NS)?;
-    check::class_agrees(&report.audit, "hrtick", 0.01, PER_WAIT_NS)
+    check::slices_agree_within(&report.audit, 0.01, PER_WAIT_NS)
 }
 
 fn last_cpu() -> Result<u64> {

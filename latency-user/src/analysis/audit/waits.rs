@@ -227,6 +227,7 @@ mod tests {
     const QUIET: Conditions = Conditions {
         detail: Detail::Full,
         steal_ns: 0,
+        in_flight: 0,
     };
 
     fn found(tally: &Tally) -> Vec<String> {

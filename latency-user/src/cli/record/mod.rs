@@ -71,8 +71,11 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
           value_parser = ring_bytes)]
     ring_bytes: u32,
+    /// Log on standard error which tasks are selected when their name or program changes
+    #[arg(long, short, help_heading = "Troubleshooting")]
+    verbose: bool,
     /// Where to save the kernel's full log should it reject a program
-    #[arg(long, value_name = "FILE", help_heading = "Limits")]
+    #[arg(long, value_name = "FILE", help_heading = "Troubleshooting")]
     verifier_log: Option<PathBuf>,
 }
 
@@ -118,6 +121,11 @@ fn ring_bytes(text: &str) -> Result<u32, String> {
 
 /// Records; the exit code is the command's, if there is one and it fails, else ours.
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    if args.verbose {
+        env_logger::builder()
+            .filter_module("schedlat", log::LevelFilter::Debug)
+            .init();
+    }
     Child::check(&args.command)?;
     let options = args.options()?;
     let output = Output::open(args.output.clone())?;
@@ -190,6 +198,7 @@ impl RecordArgs {
             n_hists: self.max_histograms,
             ring_bytes: self.ring_bytes,
             command: self.command.clone(),
+            has_logs: self.verbose,
         })
     }
 }
