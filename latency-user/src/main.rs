@@ -1,6 +1,9 @@
 //! The binary `schedlat`: parse, run, print the error, return the exit code.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::Parser as _;
 use latency_user::cli::{self, Cli};
@@ -9,13 +12,8 @@ fn main() -> ExitCode {
     match cli::run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            #[expect(
-                clippy::print_stderr,
-                reason = "the one place where errors are printed"
-            )]
-            {
-                eprintln!("{}", cli::describe(&error));
-            }
+            // Where not even this can be written, the exit code still says it.
+            writeln!(io::stderr(), "{}", cli::describe(&error)).unwrap_or_default();
             cli::exit_code(&error)
         }
     }

@@ -216,3 +216,22 @@ fn c041_a_task_that_ends_keeps_its_totals() -> Result<()> {
     check::waits_agree(row, &truth.counters)?;
     check::ran_as_long(&report, row.stats.on_cpu_ns, truth.counters.exec_ns)
 }
+
+#[test]
+fn a_process_goes_on_without_its_first_thread() -> Result<()> {
+    let load = Load::workload("headless 20")?;
+    thread::sleep(Duration::from_millis(200));
+    let report = Schedlat::record().pid(load.pid()).lasting(1.5).report()?;
+    assert!(
+        report.window_ns() > 1_400_000_000,
+        "it ended after {} ns with the first thread's end",
+        report.window_ns()
+    );
+    let switches: u64 = report
+        .tasks
+        .iter()
+        .map(|row| row.stats.switches.voluntary)
+        .sum();
+    assert!(switches > 100, "{switches} switches of the other thread");
+    Ok(())
+}

@@ -49,10 +49,10 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 /// The error as a user reads it: what could not be done, why, and what to type.
 #[must_use]
 pub fn describe(error: &anyhow::Error) -> String {
-    let text = format!("error: {error:#}");
     match error.downcast_ref::<Error>() {
-        Some(known) => format!("{text}\nhelp: {}", known.help()),
-        None => text,
+        // Its message has the cause in it already, so the chain is not written out.
+        Some(known) => format!("error: {known}\nhelp: {}", known.help()),
+        None => format!("error: {error:#}"),
     }
 }
 
@@ -105,6 +105,19 @@ mod tests {
             describe(&error),
             "error: no process 4242\n\
              help: --pid takes the id of a running process; for a single thread use --tid"
+        );
+    }
+
+    #[test]
+    fn cause_of_an_error_is_named_once() {
+        let error = anyhow::Error::from(Error::Output {
+            path: "/tmp".into(),
+            source: io::ErrorKind::IsADirectory.into(),
+        });
+        assert_eq!(
+            describe(&error),
+            "error: cannot write /tmp: is a directory\n\
+             help: choose a file that can be written, with --output FILE"
         );
     }
 }

@@ -141,12 +141,17 @@ fn find(path: &str, mounted: &[Hierarchy]) -> Option<(Hierarchy, u64)> {
             return Some((hierarchy.clone(), fs::metadata(&directory).ok()?.ino()));
         }
     }
+    // An empty path is a variable that was not set, hardly the root group.
+    if path.is_empty() {
+        return None;
+    }
     let below = path.trim_start_matches('/');
     let preferred = Hierarchy::of_cpu(mounted);
     preferred.into_iter().chain(mounted).find_map(|hierarchy| {
-        let metadata = fs::metadata(hierarchy.mount.join(below)).ok()?;
-        metadata
-            .is_dir()
+        // With `..` a path may leave the mount, and inode numbers out there are no cgroup's.
+        let directory = fs::canonicalize(hierarchy.mount.join(below)).ok()?;
+        let metadata = fs::metadata(&directory).ok()?;
+        (metadata.is_dir() && directory.starts_with(&hierarchy.mount))
             .then(|| (hierarchy.clone(), metadata.ino()))
     })
 }
@@ -226,6 +231,23 @@ mod tests {
         let mounted = [hierarchy("/u", &[]), hierarchy("/cpu", &["cpu", "cpuacct"])];
         assert_eq!(Hierarchy::of_cpu(&mounted), Some(&mounted[1]));
         assert_eq!(Hierarchy::of_cpu(&mounted[..1]), Some(&mounted[0]));
+    }
+
+    #[test]
+    fn path_below_the_mount_stays_there() {
+        let place = std::env::temp_dir().join(format!("schedlat-cgroups-{}", std::process::id()));
+        fs::create_dir_all(place.join("mount/a/b")).unwrap();
+        let mount = fs::canonicalize(place.join("mount")).unwrap();
+        let mounted = [hierarchy(mount.to_str().unwrap(), &[])];
+        let id = |path| find(path, &mounted).map(|(_, id)| id);
+        let inode = |below: &str| fs::metadata(mount.join(below)).unwrap().ino();
+        assert_eq!(id("/a/b"), Some(inode("a/b")));
+        assert_eq!(id("a/../a"), Some(inode("a")));
+        assert_eq!(id("/"), Some(inode(".")));
+        for outside in ["", "..", "/a/../..", "../../../../proc/self", "no-such"] {
+            assert_eq!(id(outside), None, "'{outside}'");
+        }
+        fs::remove_dir_all(place).unwrap();
     }
 
     #[test]

@@ -102,17 +102,28 @@ impl Targets {
             || selection.follows_child;
         has_ids
             && !has_others
-            && selection
-                .tgids
-                .iter()
-                .chain(&selection.tids)
-                .all(|id| has_ended(*id))
+            && selection.tgids.iter().all(|tgid| process_has_ended(*tgid))
+            && selection.tids.iter().all(|tid| thread_has_ended(*tid))
     }
 }
 
+/// A process may go on without its first thread, which is a zombie until the last one ends.
+fn process_has_ended(tgid: u32) -> bool {
+    let other_threads = || {
+        fs::read_dir(format!("/proc/{tgid}/task"))
+            .into_iter()
+            .flatten()
+    };
+    thread_has_ended(tgid)
+        && other_threads()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .all(thread_has_ended)
+}
+
 /// A zombie has ended as far as the scheduler is concerned.
-fn has_ended(id: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{id}/stat")) else {
+fn thread_has_ended(tid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else {
         return true;
     };
     // The name, in parentheses, may hold anything, so the state is sought after the last one.

@@ -1,6 +1,6 @@
 //! Workloads that change who they are, or have a name that is no text.
 
-use std::{env, os::unix::process::CommandExt as _, process::Command, time::Duration};
+use std::{env, os::unix::process::CommandExt as _, process::Command, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -31,6 +31,19 @@ pub(super) fn exec_chain(stage: &mut Stage, n: u64, seconds: f64) -> Result<Valu
         .arg(seconds.to_string())
         .exec();
     Err(cause).context("cannot execute the next link")
+}
+
+/// Ends the first thread, so that the process is a zombie to look at, and goes on in another.
+pub(super) fn go_on_headless(stage: &mut Stage, duration: Duration) -> Result<Value> {
+    stage.ready(&[])?;
+    thread::spawn(move || {
+        let began = std::time::Instant::now();
+        while began.elapsed() < duration {
+            thread::sleep(Duration::from_millis(5));
+        }
+        std::process::exit(0);
+    });
+    process::end_this_thread()
 }
 
 /// Spins under a name given in hexadecimal.

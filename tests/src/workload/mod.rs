@@ -139,6 +139,8 @@ enum Kind {
     ExecChain { n: u64, seconds: f64 },
     /// Spin under a name of arbitrary bytes.
     OddComm { hex: String, seconds: f64 },
+    /// End the first thread and go on in another.
+    Headless { seconds: f64 },
     /// Call membarrier in a loop.
     Membarrier { seconds: f64 },
     /// Read files of every process in a loop.
@@ -230,6 +232,7 @@ impl Kind {
             Self::Rename { seconds, to } => identity::rename_midway(stage, time(seconds), &to),
             Self::ExecChain { n, seconds } => identity::exec_chain(stage, n, seconds),
             Self::OddComm { hex, seconds } => identity::odd_comm(stage, &hex, time(seconds)),
+            Self::Headless { seconds } => identity::go_on_headless(stage, time(seconds)),
             Self::Membarrier { seconds } => stress::membarrier_loop(stage, time(seconds)),
             Self::ProcReaders { seconds } => stress::read_proc(stage, time(seconds)),
         }

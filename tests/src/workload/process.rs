@@ -93,6 +93,13 @@ pub(crate) fn fork_and_forget() -> Result<u32> {
     }
 }
 
+/// Ends the calling thread alone, even where it is the first of its process.
+pub(crate) fn end_this_thread() -> ! {
+    // SAFETY: nothing of this thread is used by others, and it does not come back from the call.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("a thread that has ended")
+}
+
 /// Waits for a child; true when it exited with 0.
 pub(crate) fn wait_for(child: u32) -> Result<bool> {
     let Some((_, status)) = rustix::process::waitpid(Some(pid_of(child)?), WaitOptions::empty())?

@@ -134,17 +134,6 @@ impl Recording {
                 () = until(deadline) => break End::Duration,
                 end = self.signals.next() => break end,
                 status = end_of(&mut self.child) => break End::Child(status?),
-                () = until(next_interval) => {
-                    let at = next_interval.unwrap_or(start);
-                    next_interval = at.checked_add(period);
-                    // The last interval is printed at the end, together with what is left of the time.
-                    if deadline.is_some_and(|deadline| deadline < at + period / 2) {
-                        continue;
-                    }
-                    let now = self.session.snapshot()?;
-                    self.print_interval(&now)?;
-                    self.previous = now;
-                }
                 () = sleep_until(next_cost) => {
                     next_cost = Instant::now() + self.session.measure_cost();
                 }
@@ -154,6 +143,19 @@ impl Recording {
                     if self.session.are_targets_gone() {
                         break End::TargetsGone;
                     }
+                }
+                // Last, because intervals shorter than it takes to print them would keep the others
+                // from their turn for ever.
+                () = until(next_interval) => {
+                    let at = next_interval.unwrap_or(start);
+                    next_interval = next_after(at, period, Instant::now());
+                    // The last interval is printed at the end, together with what is left of the time.
+                    if deadline.is_some_and(|deadline| deadline < at + period / 2) {
+                        continue;
+                    }
+                    let now = self.session.snapshot()?;
+                    self.print_interval(&now)?;
+                    self.previous = now;
                 }
             }
             if self.printer.output.is_closed() {
@@ -169,6 +171,16 @@ impl Recording {
         self.printer
             .interval(&analysis::difference(now, &self.previous))
     }
+}
+
+/// When the interval after the one that was due at `at` ends. Those missed while stopped are left out:
+/// the one that was due covers their time.
+fn next_after(at: Instant, period: Duration, now: Instant) -> Option<Instant> {
+    let late = now.saturating_duration_since(at);
+    let since_last = late.as_nanos() % period.as_nanos().max(1);
+    let since_last = Duration::from_nanos(u64::try_from(since_last).ok()?);
+    at.checked_add(late)?
+        .checked_add(period.saturating_sub(since_last))
 }
 
 async fn until(instant: Option<Instant>) {
@@ -277,5 +289,26 @@ fn percent_of_window(used: Duration, whole: &Observation) -> f64 {
         0.0
     } else {
         100.0 * used.as_secs_f64() / window.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_missed_are_left_out_and_the_rhythm_stays() {
+        let start = Instant::now();
+        let ms = |n| start + Duration::from_millis(n);
+        let second = Duration::from_secs(1);
+        assert_eq!(next_after(ms(1000), second, ms(1000)), Some(ms(2000)));
+        assert_eq!(next_after(ms(1000), second, ms(1999)), Some(ms(2000)));
+        assert_eq!(next_after(ms(1000), second, ms(9300)), Some(ms(10_000)));
+        let shortest = Duration::from_nanos(1);
+        assert_eq!(
+            next_after(start, shortest, ms(9000)),
+            Some(ms(9000) + shortest)
+        );
+        assert_eq!(next_after(start, Duration::MAX, start), None);
     }
 }
