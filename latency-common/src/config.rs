@@ -5,16 +5,15 @@
 /// Value of an offset whose field this kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
 
-/// How much is measured (`DETAIL`).
-#[repr(u32)]
+/// How much is measured: which programs are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Programs return at once: what attaching alone costs.
-    Empty = 0,
+    Empty,
     /// Waits by kind, without wakeup latency and causes.
-    Basic = 1,
+    Basic,
     /// Everything.
-    Full = 2,
+    Full,
 }
 
 /// Where a task's cgroup is read (`CGROUP_SUBSYS`): this value is the default (v2) hierarchy,

@@ -4,7 +4,7 @@
 //! stint that ends. That gives kinds and distributions, but no second account to audit it with, and it
 //! shares the kernel's blind spot: the wait of a wakeup that preempts at once reads as 0.
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
 use latency_common::{
     class::{WaitClass, still_runnable},
     record::TaskPhase,
@@ -13,14 +13,31 @@ use latency_common::{
 use crate::{
     counters::{book_kernel_wait, book_wait},
     rows::send_ended,
-    sched::count_switch,
-    state::{FRESH, TaskState},
+    sched::{count_switch, follow_chain, leave_unselected, tracked},
+    state::{FRESH, SELECTED, TaskState},
     task::Task,
 };
 
+/// A CPU goes from one task to the next. Runs under the runqueue lock, interrupts off.
+#[btf_tracepoint(function = "sched_switch")]
+pub(crate) fn basic_switch(ctx: BtfTracePointContext) -> i32 {
+    let prev = Task::new(ctx.arg(1));
+    if let Some((cpu, _)) = follow_chain(prev, Task::new(ctx.arg(2)))
+        && !prev.is_idle()
+        && let Some(state) = tracked(prev, cpu, 0)
+    {
+        if state.is(SELECTED) {
+            switch_out(prev, state, ctx.arg::<u8>(0) != 0);
+        } else {
+            leave_unselected(prev, state, 0);
+        }
+    }
+    0
+}
+
 /// Books the wait and the stint that a switch-out ends.
 #[inline(always)]
-pub(crate) fn switch_out(prev: Task, state: &mut TaskState, is_preempt: bool) {
+fn switch_out(prev: Task, state: &mut TaskState, is_preempt: bool) {
     let waited_ns = prev.run_delay().wrapping_sub(state.last_run_delay);
     // A task that ran when it was selected had waited before; of one that waited then, the kernel
     // does not say how much of the wait came after.

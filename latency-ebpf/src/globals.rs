@@ -5,7 +5,7 @@
 
 use core::ptr;
 
-use latency_common::config::{ABSENT, CGROUP_DEFAULT_HIERARCHY, Detail};
+use latency_common::config::{ABSENT, CGROUP_DEFAULT_HIERARCHY};
 
 macro_rules! globals {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr;)+) => {
@@ -30,8 +30,6 @@ impl<T: Copy> Global<T> {
 }
 
 globals! {
-    /// `Detail`.
-    DETAIL: u32 = Detail::Full as u32;
     /// 1 when every task is selected.
     SELECT_ALL: u32 = 1;
     /// 1 where task storage may be created under scheduler locks.
@@ -129,16 +127,4 @@ globals! {
     HRTIMER_FUNCTION: u32 = 0;
     /// The system call's number in `pt_regs`.
     REGS_SYSCALL_NR: u32 = ABSENT;
-}
-
-/// Whether only the cost of being attached is wanted.
-#[inline(always)]
-pub(crate) fn is_empty_run() -> bool {
-    DETAIL.read() == Detail::Empty as u32
-}
-
-/// Whether only the kernel's own account is read.
-#[inline(always)]
-pub(crate) fn is_basic() -> bool {
-    DETAIL.read() == Detail::Basic as u32
 }

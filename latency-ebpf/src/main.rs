@@ -18,6 +18,7 @@ mod basic;
 mod cause;
 mod cgroup;
 mod counters;
+mod empty;
 mod globals;
 mod hist;
 mod iter;

@@ -12,57 +12,35 @@ use latency_common::{
 };
 
 use crate::{
-    basic,
     cause::cause,
     counters::{book_kernel_wait, book_latency, book_unmeasured, book_wait, note_preemptor},
     globals as g,
     maps::{control, count_loss, cpu_state},
     rows::send_ended,
     state::{FRESH, HAS_SWITCH_BASE, SELECTED, TaskState, WAS_SELECTED, create, lookup},
-    task::Task,
+    task::{Task, is_dead},
 };
 
 /// A CPU goes from one task to the next. Runs under the runqueue lock, interrupts off.
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
-    // SAFETY: the helper has no precondition.
-    let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
+    let (prev, next) = (Task::new(ctx.arg(1)), Task::new(ctx.arg(2)));
+    let Some((cpu, is_chained)) = follow_chain(prev, next) else {
         return 0;
     };
-    let (prev, next) = (Task::new(ctx.arg(1)), Task::new(ctx.arg(2)));
-    cpu.switches += 1;
-    let is_chained = cpu.current == prev.address();
-    if !is_chained {
-        note_break(prev, cpu);
-    }
-    cpu.current = next.address();
     let switch = Switch {
         prev,
         next,
         is_preempt: ctx.arg::<u8>(0) != 0,
         is_chained,
-        now: now(),
+        // SAFETY: the helper has no precondition.
+        now: unsafe { bpf_ktime_get_ns() },
     };
     leave(&switch, cpu);
-    if !g::is_basic() {
-        enter(&switch, cpu);
-        cpu.evidence = 0;
-        cpu.fork_tid = 0;
-    }
+    enter(&switch, cpu);
+    cpu.evidence = 0;
+    cpu.fork_tid = 0;
     0
-}
-
-/// The time; a basic recording reads no clock.
-#[inline(always)]
-fn now() -> u64 {
-    if g::is_basic() {
-        return 0;
-    }
-    // SAFETY: the helper has no precondition.
-    unsafe { bpf_ktime_get_ns() }
 }
 
 /// What a switch is.
@@ -85,14 +63,18 @@ fn leave(switch: &Switch, cpu: &mut CpuState) {
     let Some(state) = tracked(prev, cpu, switch.now) else {
         return;
     };
-    if !state.is(SELECTED) {
-        if state.is(WAS_SELECTED) && prev.is_dead() {
-            send_ended(prev, state, switch.now);
-        }
-    } else if g::is_basic() {
-        basic::switch_out(prev, state, switch.is_preempt);
-    } else {
+    if state.is(SELECTED) {
         switch_out(switch, state, cpu);
+    } else {
+        leave_unselected(prev, state, switch.now);
+    }
+}
+
+/// The row of a task that was measured once is still owed.
+#[inline(always)]
+pub(crate) fn leave_unselected(prev: Task, state: &mut TaskState, now: u64) {
+    if state.is(WAS_SELECTED) && prev.is_dead() {
+        send_ended(prev, state, now);
     }
 }
 
@@ -104,6 +86,20 @@ fn enter(switch: &Switch, cpu: &mut CpuState) {
     {
         switch_in(switch.next, state, switch.now);
     }
+}
+
+/// Counts the switch on this CPU and checks that `prev` is the task last switched in here.
+#[inline(always)]
+pub(crate) fn follow_chain(prev: Task, next: Task) -> Option<(&'static mut CpuState, bool)> {
+    // SAFETY: the helper has no precondition.
+    let cpu = cpu_state(unsafe { bpf_get_smp_processor_id() })?;
+    cpu.switches += 1;
+    let is_chained = cpu.current == prev.address();
+    if !is_chained {
+        note_break(prev, cpu);
+    }
+    cpu.current = next.address();
+    Some((cpu, is_chained))
 }
 
 /// The chain of switches begins, or it broke: counts the switches that fired no event.
@@ -124,7 +120,7 @@ fn note_break(prev: Task, cpu: &mut CpuState) {
 
 /// The state of a task; one that the iterator could not see gets it here, where that is safe.
 #[inline(always)]
-fn tracked(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+pub(crate) fn tracked(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
     let state = lookup(task);
     if state.is_some() || g::SELECT_ALL.read() == 0 || control().is_seeded == 0 {
         return state;
@@ -158,7 +154,8 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
     } = switch;
     end_stint(switch, state);
     book_kernel_wait(state, prev);
-    let is_runnable = still_runnable(is_preempt, prev.state());
+    let prev_state = prev.state();
+    let is_runnable = still_runnable(is_preempt, prev_state);
     count_switch(prev, state, is_preempt, is_runnable);
     if is_runnable {
         let class = cause(prev, next, is_preempt, cpu);
@@ -170,7 +167,7 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
         state.set_phase(TaskPhase::Queued, now);
     } else {
         state.set_phase(TaskPhase::Sleeping, now);
-        if prev.is_dead() {
+        if is_dead(prev_state) {
             send_ended(prev, state, now);
         }
     }
@@ -270,7 +267,7 @@ fn elapsed(from: u64, to: u64) -> u64 {
 /// `schedule()` returned. Without a switch, evidence collected before it is stale (from 6.16 on).
 #[btf_tracepoint(function = "sched_exit_tp")]
 pub(crate) fn sched_exit_tp(ctx: BtfTracePointContext) -> i32 {
-    if ctx.arg::<u8>(0) != 0 || g::is_empty_run() {
+    if ctx.arg::<u8>(0) != 0 {
         return 0;
     }
     // SAFETY: the helper has no precondition.
@@ -283,9 +280,6 @@ pub(crate) fn sched_exit_tp(ctx: BtfTracePointContext) -> i32 {
 /// A task is moved to another CPU, queued or asleep (delayed dequeue): this starts no wait.
 #[btf_tracepoint(function = "sched_migrate_task")]
 pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
     let task = Task::new(ctx.arg(0));
     if let Some(state) = lookup(task)
         && state.is(SELECTED)

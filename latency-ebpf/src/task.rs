@@ -28,6 +28,12 @@ pub(crate) fn load<T: Copy>(base: *const u8, offset: &Global<u32>) -> T {
     unsafe { *base.wrapping_add(offset.read() as usize).cast::<T>() }
 }
 
+/// Whether a task in this state has switched out for the last time.
+#[inline(always)]
+pub(crate) const fn is_dead(state: u64) -> bool {
+    state & TASK_DEAD != 0
+}
+
 /// A typed pointer to a `task_struct`.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -84,7 +90,7 @@ impl Task {
 
     #[inline(always)]
     pub(crate) fn is_dead(self) -> bool {
-        self.state() & TASK_DEAD != 0
+        is_dead(self.state())
     }
 
     #[inline(always)]

@@ -18,9 +18,6 @@ use crate::{
 /// A timer's callback begins.
 #[btf_tracepoint(function = "hrtimer_expire_entry")]
 pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
     let timer: *const u8 = ctx.arg(0);
     let callback: u64 = load(timer, &g::HRTIMER_FUNCTION);
     let class = if callback == g::TICK_CALLBACK.read() {
@@ -51,9 +48,6 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
 /// A timer's callback ended.
 #[btf_tracepoint(function = "hrtimer_expire_exit")]
 pub(crate) fn hrtimer_expire_exit(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
     let timer: *const u8 = ctx.arg(0);
     // SAFETY: the helper has no precondition.
     let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {

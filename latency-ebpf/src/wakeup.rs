@@ -21,9 +21,6 @@ use crate::{
 /// later: its time goes with the task.
 #[btf_tracepoint(function = "sched_waking")]
 pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
     let task = Task::new(ctx.arg(0));
     // SAFETY: the helper has no precondition.
     let here = unsafe { bpf_get_smp_processor_id() };
@@ -57,9 +54,6 @@ pub(crate) fn keep_waking_time(task: Task, at_ns: u64) {
 /// A task was queued, and the kernel has decided whether that preempts.
 #[btf_tracepoint(function = "sched_wakeup")]
 pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
     let task = Task::new(ctx.arg(0));
     // SAFETY: the helper has no precondition.
     let here = unsafe { bpf_get_smp_processor_id() };
@@ -85,9 +79,6 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
 /// A new task was queued for the first time; the kernel's preemption check follows.
 #[btf_tracepoint(function = "sched_wakeup_new")]
 pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
-    if g::is_empty_run() {
-        return 0;
-    }
     let task = Task::new(ctx.arg(0));
     begin_wait(task, WaitClass::NewTask, 0);
     if let Some(cpu) = cpu_state(task.cpu()) {

@@ -101,8 +101,8 @@ impl Kernel {
         };
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
-        for name in programs::tracepoints(options.detail, features, options.needs) {
-            programs::attach(&mut this.ebpf, &btf, kernel, name)?;
+        for attachment in programs::attachments(options.detail, features, options.needs) {
+            programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
         Ok(this)
     }

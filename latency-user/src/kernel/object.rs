@@ -93,7 +93,6 @@ fn set_options(
     options: &LoadOptions,
 ) -> Result<(), Error> {
     let selection = &options.selection;
-    globals.set("DETAIL", options.detail as u32);
     globals.set("SELECT_ALL", selection.is_all().into());
     globals.set("SEED_AT_SWITCH", features.can_seed_at_switch.into());
     globals.set("CAN_PROBE_READ", features.can_probe_read.into());

@@ -37,41 +37,96 @@ pub(super) const SELECT_TASKS: &str = "select_tasks";
 /// See `SELECT_TASKS`.
 pub(super) const WRITE_ROWS: &str = "write_rows";
 
-/// Tracepoints in the order of attachment.
+/// A program and its tracepoint, which mostly have one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attachment {
+    pub(super) program: &'static str,
+    pub(super) tracepoint: &'static str,
+}
+
+const fn same(name: &'static str) -> Attachment {
+    other(name, name)
+}
+
+const fn other(program: &'static str, tracepoint: &'static str) -> Attachment {
+    Attachment {
+        program,
+        tracepoint,
+    }
+}
+
+/// Programs in the order of attachment.
 ///
 /// The switch comes last, so that the first switch seen finds every other event attached.
 #[must_use]
-pub(super) fn tracepoints(detail: Detail, features: &Features, needs: Needs) -> Vec<&'static str> {
-    let is_full = detail == Detail::Full;
-    let has_tick = features.callbacks.tick != 0;
-    [
+pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachment> {
+    match detail {
+        Detail::Empty => vec![
+            other("empty_waking", "sched_waking"),
+            other("empty_wakeup", "sched_wakeup"),
+            other("empty_switch", "sched_switch"),
+        ],
+        Detail::Basic => {
+            let mut attachments = selecting(features, needs);
+            attachments.push(other("basic_switch", "sched_switch"));
+            attachments
+        }
+        Detail::Full => {
+            let mut attachments = selecting(features, needs);
+            attachments.extend(measuring(features));
+            attachments
+        }
+    }
+}
+
+/// What keeps the selection true.
+fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {
+    let can_name = features.can_probe_read;
+    chosen([
         ("task_newtask", true),
-        ("task_rename", needs.names && features.can_probe_read),
+        ("task_rename", needs.names && can_name),
         ("sched_process_exec", needs.names || needs.users),
         ("cgroup_attach_task", needs.cgroups >= CgroupNeed::Moves),
         (
             "cgroup_mkdir",
-            needs.cgroups >= CgroupNeed::Names && features.can_probe_read,
+            needs.cgroups >= CgroupNeed::Names && can_name,
         ),
-        ("hrtimer_expire_entry", is_full && has_tick),
-        ("hrtimer_expire_exit", is_full && has_tick),
-        ("sched_exit_tp", is_full && features.needs_sched_exit),
-        ("sched_migrate_task", is_full),
-        ("sched_waking", is_full),
-        ("sched_wakeup_new", detail != Detail::Basic),
-        ("sched_wakeup", detail != Detail::Basic),
+    ])
+}
+
+/// What measures waits, latency and causes.
+fn measuring(features: &Features) -> Vec<Attachment> {
+    let has_tick = features.callbacks.tick != 0;
+    chosen([
+        ("hrtimer_expire_entry", has_tick),
+        ("hrtimer_expire_exit", has_tick),
+        ("sched_exit_tp", features.needs_sched_exit),
+        ("sched_migrate_task", true),
+        ("sched_waking", true),
+        ("sched_wakeup_new", true),
+        ("sched_wakeup", true),
         ("sched_switch", true),
-    ]
-    .into_iter()
-    .filter_map(|(name, is_needed)| is_needed.then_some(name))
-    .collect()
+    ])
+}
+
+fn chosen<const N: usize>(candidates: [(&'static str, bool); N]) -> Vec<Attachment> {
+    candidates
+        .into_iter()
+        .filter_map(|(name, is_needed)| is_needed.then(|| same(name)))
+        .collect()
 }
 
 /// Loads and attaches one tracepoint program.
-pub(super) fn attach(ebpf: &mut Ebpf, btf: &Btf, kernel: &str, name: &str) -> Result<(), Error> {
+pub(super) fn attach(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    kernel: &str,
+    attachment: Attachment,
+) -> Result<(), Error> {
+    let name = attachment.program;
     let program: &mut BtfTracePoint = program_mut(ebpf, name)?;
     program
-        .load(name, btf)
+        .load(attachment.tracepoint, btf)
         .map_err(|error| refusal(kernel, name, error))?;
     program
         .attach()
