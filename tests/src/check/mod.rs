@@ -164,6 +164,15 @@ fn is_ordered(dist: &WaitStats) -> bool {
     known.is_sorted() && known.iter().all(|&value| (low..=high).contains(&value))
 }
 
+/// The sums that are conserved whatever else was lost: switches to the unit, each of all CPUs seen or
+/// counted as missed, and no more time on a CPU than the kernel counts. Returns the gap in percent.
+pub fn sums_are_conserved(report: &Report) -> Result<f64> {
+    figures_are_possible(report)?;
+    switches_agree(&report.audit, crate::truth::n_cpus()?)?;
+    chain_adds_up(&report.audit)?;
+    on_cpu_is_not_more(report)
+}
+
 /// What holds for every recording, whatever was observed.
 pub fn sound(report: &Report) -> Result<()> {
     figures_are_possible(report)?;
