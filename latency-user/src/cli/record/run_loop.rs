@@ -84,6 +84,7 @@ pub(super) async fn record(
     let Recording {
         session,
         child,
+        signals,
         mut printer,
         ..
     } = recording;
@@ -91,10 +92,24 @@ pub(super) async fn record(
     drop(session);
     let child = match (end, child) {
         (End::Child(status), _) => Some(status),
-        (_, Some(mut child)) => Some(child.wait().await?),
+        (_, Some(child)) => Some(outlived_by(child, signals).await?),
         (_, None) => None,
     };
     Ok(Outcome { is_sound, child })
+}
+
+/// Waits for a command that outlives its recording. What asks us to end is meant for it, each time.
+async fn outlived_by(mut child: Child, mut signals: Signals) -> io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            status = child.wait() => return status,
+            end = signals.next() => {
+                if end == End::Terminate {
+                    child.terminate();
+                }
+            }
+        }
+    }
 }
 
 /// A recording that goes on, with what may end it and where it is printed.
@@ -197,7 +212,8 @@ async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
+    /// None under `nohup`.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -205,7 +221,11 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
+            hangup: if is_hangup_ignored() {
+                None
+            } else {
+                Some(signal(SignalKind::hangup())?)
+            },
         })
     }
 
@@ -213,9 +233,24 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => End::Interrupt,
             _ = self.terminate.recv() => End::Terminate,
-            _ = self.hangup.recv() => End::Terminate,
+            () = arrival(&mut self.hangup) => End::Terminate,
         }
     }
+}
+
+async fn arrival(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => signal.recv().await.unwrap_or_default(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether somebody, such as `nohup`, has decided that we survive the terminal.
+fn is_hangup_ignored() -> bool {
+    const SIGHUP_BIT: u64 = 1 << (libc::SIGHUP - 1);
+    procfs::process::Process::myself()
+        .and_then(|myself| myself.status())
+        .is_ok_and(|status| status.sigign & SIGHUP_BIT != 0)
 }
 
 /// From now on Ctrl-C ends the process at once, also in the middle of a long report.
