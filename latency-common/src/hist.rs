@@ -56,7 +56,8 @@ const fn octave_of(ns: u64) -> u64 {
     } else {
         32
     };
-    let byte = (ns >> shift) as usize & 0xff;
+    // Below 256.
+    let byte = ((ns >> shift) & 0xff) as usize;
     shift + HIGHEST_BIT[byte] as u64 - SUB_BITS as u64
 }
 

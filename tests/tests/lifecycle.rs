@@ -232,3 +232,24 @@ fn a_process_goes_on_without_its_first_thread() -> Result<()> {
     assert!(switches > 100, "{switches} switches of the other thread");
     Ok(())
 }
+
+#[test]
+fn a_task_born_while_the_recorder_attaches_has_no_false_first_wait() -> Result<()> {
+    // One child after the other, each asleep nearly all its life, so that one of them is born between
+    // the attachment of the first program and the last.
+    let script = "while :; do sleep 0.1; done";
+    let _shell = Load::program("sh", &["-c", script])?;
+    for _ in 0..5 {
+        let report = Schedlat::record().lasting(0.5).report()?;
+        for row in report.named("sleep") {
+            let first = row.stats.waits.new_task;
+            assert!(
+                first.max_ns < 50_000_000,
+                "{:?} waited {} ns before its first run: its sleep was taken for a wait",
+                row.tid,
+                first.max_ns
+            );
+        }
+    }
+    Ok(())
+}

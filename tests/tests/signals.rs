@@ -253,6 +253,33 @@ fn an_interrupt_while_a_child_runs_still_reports() -> Result<()> {
 }
 
 #[test]
+fn a_command_that_outlives_its_recording_can_still_be_ended() -> Result<()> {
+    let recording = Schedlat::record()
+        .lasting(0.3)
+        .running("sleep 20")
+        .spawn()?;
+    // Whole before the signal: the report does not wait for the command.
+    thread::sleep(Duration::from_secs(3));
+    recording.signal(Signal::TERM)?;
+    let asked = Instant::now();
+    let outcome = recording.finish()?;
+    assert!(asked.elapsed() < PROMPT, "{:?}", asked.elapsed());
+    assert_eq!(outcome.code(), 143, "{}", outcome.messages);
+    outcome.report()?;
+    Ok(())
+}
+
+#[test]
+fn nohup_keeps_a_recording_alive() -> Result<()> {
+    let recording = Schedlat::record().under("nohup").lasting(3.0).spawn()?;
+    thread::sleep(Duration::from_millis(1500));
+    recording.signal(Signal::HUP)?;
+    let report = recording.finish()?.report()?;
+    assert!(report.window_ns() > 2_900_000_000, "{report:?}");
+    Ok(())
+}
+
+#[test]
 fn kill_9_leaves_nothing_in_the_kernel() -> Result<()> {
     let _load = Load::workload("pipe 20 --cpu 1 --peer-cpu 1")?;
     let recording = Schedlat::record().start()?;

@@ -57,7 +57,8 @@ const fn other(program: &'static str, tracepoint: &'static str) -> Attachment {
 
 /// Programs in the order of attachment.
 ///
-/// The switch comes last, so that the first switch seen finds every other event attached.
+/// What measures comes first: nothing is measured of a task without state, and a task that got it at
+/// its birth must have every later event seen.
 #[must_use]
 pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachment> {
     match detail {
@@ -67,13 +68,13 @@ pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> 
             other("empty_switch", "sched_switch"),
         ],
         Detail::Basic => {
-            let mut attachments = selecting(features, needs);
-            attachments.push(other("basic_switch", "sched_switch"));
+            let mut attachments = vec![other("basic_switch", "sched_switch")];
+            attachments.extend(selecting(features, needs));
             attachments
         }
         Detail::Full => {
-            let mut attachments = selecting(features, needs);
-            attachments.extend(measuring(features));
+            let mut attachments = measuring(features);
+            attachments.extend(selecting(features, needs));
             attachments
         }
     }
@@ -112,7 +113,8 @@ fn measuring(features: &Features) -> Vec<Attachment> {
 fn chosen<const N: usize>(candidates: [(&'static str, bool); N]) -> Vec<Attachment> {
     candidates
         .into_iter()
-        .filter_map(|(name, is_needed)| is_needed.then(|| same(name)))
+        .filter(|(_, is_needed)| *is_needed)
+        .map(|(name, _)| same(name))
         .collect()
 }
 

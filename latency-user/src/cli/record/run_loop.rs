@@ -73,7 +73,7 @@ pub(super) async fn record(
     let cpu_at_start = cpu_time();
     let end = recording.observe(plan).await?;
     if matches!(end, End::Interrupt | End::Terminate) {
-        stop_catching_signals();
+        reset_interrupt();
     }
     if let (End::Terminate, Some(child)) = (end, &recording.child) {
         child.terminate();
@@ -86,20 +86,35 @@ pub(super) async fn record(
     let Recording {
         session,
         child,
+        signals,
         mut printer,
         ..
     } = recording;
     let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
     drop(session);
     if child.is_some() {
-        stop_catching_signals();
+        reset_interrupt();
     }
     let child = match (end, child) {
         (End::Child(status), _) => Some(status),
-        (_, Some(mut child)) => Some(child.wait().await?),
+        (_, Some(child)) => Some(outlived_by(child, signals).await?),
         (_, None) => None,
     };
     Ok(Outcome { is_sound, child })
+}
+
+/// Waits for a command that outlives its recording. What asks us to end is meant for it, each time.
+async fn outlived_by(mut child: Child, mut signals: Signals) -> io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            status = child.wait() => return status,
+            end = signals.next() => {
+                if end == End::Terminate {
+                    child.terminate();
+                }
+            }
+        }
+    }
 }
 
 /// A recording that goes on, with what may end it and where it is printed.
@@ -202,7 +217,8 @@ async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
+    /// None under `nohup`.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -210,7 +226,11 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
+            hangup: if is_hangup_ignored() {
+                None
+            } else {
+                Some(signal(SignalKind::hangup())?)
+            },
         })
     }
 
@@ -218,25 +238,34 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => End::Interrupt,
             _ = self.terminate.recv() => End::Terminate,
-            _ = self.hangup.recv() => End::Terminate,
+            () = arrival(&mut self.hangup) => End::Terminate,
         }
     }
 }
 
-/// From now on a signal ends the process at once, be it in the middle of a long report: it is the
-/// second one, or nothing is left but to wait for the command.
-fn stop_catching_signals() {
-    use nix::sys::signal::{
-        SigHandler,
-        Signal::{SIGHUP, SIGINT, SIGTERM},
-        signal,
-    };
-    for ending in [SIGINT, SIGTERM, SIGHUP] {
-        // SAFETY: the default action runs no code of ours.
-        unsafe { signal(ending, SigHandler::SigDfl) }
-            .map(|_| ())
-            .unwrap_or_default();
+async fn arrival(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => signal.recv().await.unwrap_or_default(),
+        None => std::future::pending().await,
     }
+}
+
+/// Whether somebody, such as `nohup`, has decided that we survive the terminal.
+fn is_hangup_ignored() -> bool {
+    const SIGHUP_BIT: u64 = 1 << (libc::SIGHUP - 1);
+    procfs::process::Process::myself()
+        .and_then(|myself| myself.status())
+        .is_ok_and(|status| status.sigign & SIGHUP_BIT != 0)
+}
+
+/// From now on Ctrl-C ends the process at once, be it in the middle of a long report: it is the second
+/// one, or nothing is left but to wait for the command.
+fn reset_interrupt() {
+    use nix::sys::signal::{SigHandler, Signal::SIGINT, signal};
+    // SAFETY: the default action runs no code of ours.
+    unsafe { signal(SIGINT, SigHandler::SigDfl) }
+        .map(|_| ())
+        .unwrap_or_default();
 }
 
 /// A line on the terminal that says how far the recording is; nothing where there is none.
