@@ -23,11 +23,9 @@ fn c089_the_recorder_marks_itself_and_hardly_switches() -> Result<()> {
                 .contains("schedlat")
         );
     }
-    let switches: u64 = own
-        .iter()
-        .map(|row| row.stats.switches.voluntary + row.stats.switches.involuntary)
-        .sum();
-    assert!(switches < 50 * 5, "{switches} switches of its own in 5 s");
+    // How often others preempt it says nothing of the recorder.
+    let wakeups: u64 = own.iter().map(|row| row.stats.switches.voluntary).sum();
+    assert!(wakeups < 50 * 5, "it slept {wakeups} times in 5 s");
     Ok(())
 }
 

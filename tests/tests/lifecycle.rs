@@ -19,18 +19,6 @@ fn check_identities(report: &Report) {
     }
 }
 
-fn check_every_new_task_waited_once(report: &Report, n: u64) {
-    let first = report.totals.waits.new_task;
-    assert_eq!(first.count, n, "first waits of {n} new tasks");
-    for row in &report.tasks {
-        assert!(
-            row.stats.waits.new_task.count <= 1,
-            "{:?} was born twice",
-            row.comm
-        );
-    }
-}
-
 #[test]
 fn c040_a_thousand_children_of_a_shell_are_all_there_with_their_names() -> Result<()> {
     const CHILDREN: u64 = 1000;
@@ -48,7 +36,7 @@ fn c040_a_thousand_children_of_a_shell_are_all_there_with_their_names() -> Resul
         "the shell and its children"
     );
     // The shell itself is a child of the recorder, seen from its first instruction.
-    check_every_new_task_waited_once(&report, CHILDREN + 1);
+    check::every_new_task_waited_once(&report, CHILDREN + 1)?;
     let named = report.named("true").len() as u64;
     check::share("children with their own name", named, CHILDREN, 0.99)?;
     assert_eq!(report.named("sh").len(), 1, "the shell");
@@ -72,7 +60,7 @@ fn c020_twenty_thousand_threads_are_all_counted() -> Result<()> {
     let distinct = report.tasks.len() as u64;
     assert_eq!(distinct + lost, THREADS + 1, "{distinct} rows, {lost} lost");
     assert_eq!(report.lost("untracked_tasks")?, 0);
-    check_every_new_task_waited_once(&report, THREADS + 1);
+    check::every_new_task_waited_once(&report, THREADS + 1)?;
     // Each sleeps forty times; the last sleeps of all are seen to their end.
     assert!(
         report.totals.switches.voluntary >= THREADS * 40,

@@ -41,11 +41,13 @@ fn burners_run_or_wait_all_the_time() -> Result<()> {
 fn yielders_switch_in_company_only() -> Result<()> {
     let line = "yield 10 --cpu 1 --nice -15";
     let first = Load::workload(line)?;
-    let (alone, _) = growth(&first)?;
+    let (alone, window) = growth(&first)?;
+    let in_a_second = alone.involuntary * nanos(SECOND) / window;
+    assert!(in_a_second < 10_000, "{alone:?} in {window} ns");
     let _second = Load::workload(line)?;
-    let (together, _) = growth(&first)?;
-    assert!(alone.involuntary < 10_000, "{alone:?}");
-    assert!(together.involuntary > 100_000, "{together:?}");
+    let (together, window) = growth(&first)?;
+    let in_a_second = together.involuntary * nanos(SECOND) / window;
+    assert!(in_a_second > 50_000, "{together:?} in {window} ns");
     Ok(())
 }
 

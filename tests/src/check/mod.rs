@@ -174,6 +174,22 @@ pub fn sums_are_conserved(report: &Report) -> Result<f64> {
     on_cpu_is_not_more(report)
 }
 
+/// Each of `n` new tasks waited for its first run, and is in the totals; of some the blind spot of this
+/// kind of host hid the end of it.
+pub fn every_new_task_waited_once(report: &Report, n: u64) -> Result<()> {
+    let first = report.totals.waits.new_task.count;
+    let unseen = report.audit.class("unmeasured").count;
+    ensure!(
+        first <= n && first + unseen >= n,
+        "{first} first waits of {n} new tasks, {unseen} unseen"
+    );
+    for row in &report.tasks {
+        let own = row.stats.waits.new_task.count;
+        ensure!(own <= 1, "{:?} was born {own} times", row.comm);
+    }
+    Ok(())
+}
+
 /// What holds for every recording, whatever was observed.
 pub fn sound(report: &Report) -> Result<()> {
     figures_are_possible(report)?;
