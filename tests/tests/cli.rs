@@ -321,6 +321,21 @@ fn help_and_version_are_successes_on_stdout() -> Result<()> {
 }
 
 #[test]
+fn progress_is_shown_on_a_terminal_and_nowhere_else() -> Result<()> {
+    let line = "record --for 1500ms --output /dev/null";
+    let piped = Schedlat::command("record").args("--for 300ms").run()?;
+    assert_eq!(piped.success()?.messages, "", "in a pipe");
+    let mut command = std::process::Command::new("script");
+    let in_terminal = format!("{} {line}", binary()?.display());
+    command.args(["-qec", &in_terminal, "/dev/null"]);
+    let outcome = latency_tests::schedlat::Recording::of(command)?.finish()?;
+    let shown = outcome.success()?.output();
+    assert!(shown.contains("recording, 1 s"), "{shown:?}");
+    assert!(shown.contains("\u{1b}[K"), "it is cleared: {shown:?}");
+    Ok(())
+}
+
+#[test]
 fn a_strict_recording_without_breach_succeeds() -> Result<()> {
     let _load = Load::workload("burn 20 --cpu 1")?;
     let report = Schedlat::record().args("--for 1s --strict").report()?;

@@ -115,6 +115,24 @@ fn c022_a_tiny_ring_counts_the_tasks_it_could_not_report() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_strict_breach_is_exit_3_unless_the_command_failed() -> Result<()> {
+    // Two records fit, and the ring is read ten times a second: most rows are lost.
+    let script = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done; exit";
+    for (status, code) in [(0, 3), (7, 7)] {
+        let outcome = Schedlat::record()
+            .args("--strict --ring-bytes 4096")
+            .running_words(&["sh", "-c", &format!("{script} {status}")])
+            .run()?;
+        assert_eq!(outcome.code(), code, "{}", outcome.messages);
+        let report = outcome.report()?;
+        assert!(!report.audit.ok, "the audit has nothing against the loss");
+        assert!(report.lost("exit_records")? > 0, "{:?}", report.loss);
+        check::sums_are_conserved(&report)?;
+    }
+    Ok(())
+}
+
 /// The ring is full when the next record would leave no byte free.
 fn records_that_fit(ring: usize) -> u64 {
     let record = (size_of::<TaskRecord>() + RING_HEADER).next_multiple_of(8);

@@ -29,11 +29,7 @@ fn arbitrary(limit: u64) -> u64 {
 fn c087_an_interrupt_at_any_time_gives_whole_documents() -> Result<()> {
     let _load = Load::workload("pipe 120 --cpu 1 --peer-cpu 1")?;
     for run in 0..30 {
-        let signal = if run % 2 == 0 {
-            Signal::INT
-        } else {
-            Signal::TERM
-        };
+        let signal = [Signal::INT, Signal::TERM, Signal::HUP][run / 2 % 3];
         let interval = ["--interval 50ms", ""][run % 3 % 2];
         let after = Duration::from_millis(50 + arbitrary(500));
         let recording = Schedlat::record().args(interval).spawn()?;
@@ -136,6 +132,22 @@ fn a_full_disk_is_an_error_that_names_the_file() -> Result<()> {
         .arg(&file)
         .run()?;
     outcome.fails_with(1, &["report.json", "space"])
+}
+
+#[test]
+fn an_output_that_takes_nothing_is_an_error_as_well() -> Result<()> {
+    let full = fs::File::options().write(true).open("/dev/full")?;
+    let output = Command::new(binary()?)
+        .args(["record", "--for", "300ms"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()?
+        .wait_with_output()?;
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("standard output"), "{messages}");
+    assert!(messages.contains("space"), "{messages}");
+    Ok(())
 }
 
 /// A file system with room for one page.

@@ -53,6 +53,7 @@ fn switches_equal_the_kernels_on_every_workload() -> Result<()> {
         &["pipe 20 --cpu 1 --peer-cpu 1"],
         &["pipe 20 --cpu 0 --peer-cpu 1"],
         &["futex-running 20"],
+        &["wake 20000 --interval-us 100 --cpu 0 --peer-cpu 1"],
     ] {
         let running = loads
             .iter()
@@ -103,7 +104,11 @@ fn short_lived_tasks_leave_their_switches_in_the_totals() -> Result<()> {
     let load = Load::workload("forks 100000")?;
     let report = record_all(3)?;
     drop(load);
-    check::switches_agree(&report.audit, latency_tests::truth::n_cpus()?)?;
-    check::chain_adds_up(&report.audit)?;
-    check::figures_are_possible(&report)
+    check::sums_are_conserved(&report)?;
+    assert!(
+        report.totals.waits.new_task.count > 500,
+        "{:?}",
+        report.totals.waits.new_task
+    );
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, thread, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::boot;
 use crate::{
@@ -87,11 +87,19 @@ fn system_callers() -> Result<String> {
     slices_of("burn-syscall 30")
 }
 
+/// The rows of two loads, each with the thread id of the other.
+fn fellows(observed: &Observed) -> Result<[(&Row, u32); 2]> {
+    let [(first, _), (second, _)] = observed.truth[..] else {
+        bail!("two loads were to be observed");
+    };
+    let report = &observed.report;
+    Ok([(report.task(first)?, second), (report.task(second)?, first)])
+}
+
 fn slices_of(kind: &str) -> Result<String> {
     let (observed, _loads) = observe(&[kind, kind])?;
-    for (row, _) in observed.pairs()? {
-        let slices = row.stats.cause("tick").count + row.stats.cause("hrtick").count;
-        check::share("waits after a slice", slices, row.stats.n_lost_cpu(), 0.95)?;
+    for (row, other) in fellows(&observed)? {
+        let slices = check::loses_to_fellow(&row.stats, other, &["tick", "hrtick"], 0.95)?;
         ensure!(slices > 20, "only {slices} slices in {SECONDS:?}");
     }
     let totals = &observed.report.totals;
@@ -101,9 +109,8 @@ fn slices_of(kind: &str) -> Result<String> {
 
 fn yielders() -> Result<String> {
     let (observed, _loads) = observe(&["yield 30", "yield 30"])?;
-    for (row, _) in observed.pairs()? {
-        let yields = row.stats.cause("yield").count;
-        check::share("yields", yields, row.stats.n_lost_cpu(), 0.95)?;
+    for (row, other) in fellows(&observed)? {
+        check::loses_to_fellow(&row.stats, other, &["yield"], 0.95)?;
     }
     Ok(format!(
         "{} yields",

@@ -34,6 +34,10 @@ pub(super) fn exec_chain(stage: &mut Stage, n: u64, seconds: f64) -> Result<Valu
 }
 
 /// Ends the first thread, so that the process is a zombie to look at, and goes on in another.
+#[expect(
+    clippy::exit,
+    reason = "the first thread is gone, so nothing is left to return to"
+)]
 pub(super) fn go_on_headless(stage: &mut Stage, duration: Duration) -> Result<Value> {
     stage.ready(&[])?;
     thread::spawn(move || {
