@@ -44,7 +44,7 @@ pub struct Targets {
 impl Targets {
     /// Checks each target.
     pub fn resolve(args: &TargetArgs, by: GroupBy) -> Result<Self, Error> {
-        if !args.pids.is_empty() || !args.tids.is_empty() {
+        if !args.pids.is_empty() || !args.tids.is_empty() || !args.command.is_empty() {
             check_pid_namespace()?;
         }
         args.pids.iter().try_for_each(|tgid| check_process(*tgid))?;
