@@ -166,7 +166,7 @@ fn on_cpu_finding(tally: &Tally, conditions: Conditions) -> Option<Finding> {
     let n_switches = tally.voluntary + tally.involuntary;
     let gap = units::duration(ours.abs_diff(kernel));
     let share = units::percent(100.0 * units::ratio(ours.abs_diff(kernel), kernel));
-    let kernel_at_most = kernel + n_preempted(tally) * ON_CPU_EACH_PREEMPTION_NS;
+    let kernel_at_most = kernel + waits::FLOOR_NS + n_preempted(tally) * ON_CPU_EACH_PREEMPTION_NS;
     if ON_CPU.exceeded(ours, kernel_at_most, n_switches) {
         let text = format!("time on a CPU: ours is {gap} ({share}) more than the kernel's");
         let stolen = conditions.stolen_at_most_ns();
@@ -258,8 +258,8 @@ mod tests {
     #[test]
     fn time_on_a_cpu_may_only_be_more_in_the_kernels_account() {
         check_on_cpu(1_000_000, 1_000_000, &[]);
-        check_on_cpu(1_025_000, 1_000_000, &[]);
-        check_on_cpu(1_025_001, 1_000_000, &["on_cpu_differs!"]);
+        check_on_cpu(1_075_250, 1_000_000, &[]);
+        check_on_cpu(1_075_251, 1_000_000, &["on_cpu_differs!"]);
         check_on_cpu(1_000_000, 1_005_000, &[]);
         check_on_cpu(1_000_000, 1_005_001, &["kernel_charges_switch_to_wakee"]);
     }
@@ -267,9 +267,9 @@ mod tests {
     #[test]
     fn time_of_a_preempted_task_is_charged_to_the_one_that_was_woken() {
         let mut tally = tally_of(WaitClass::WakeupPreemption, &[2_000]);
-        (tally.on_cpu_ns, tally.kernel_on_cpu_ns) = (290_000, 280_000);
+        (tally.on_cpu_ns, tally.kernel_on_cpu_ns) = (340_000, 280_000);
         assert!(on_cpu_finding(&tally, FULL).is_none());
-        tally.on_cpu_ns = 292_000;
+        tally.on_cpu_ns = 342_000;
         let found = on_cpu_finding(&tally, FULL).unwrap();
         assert_eq!(codes(&[found]), ["on_cpu_differs!"]);
     }
