@@ -113,7 +113,8 @@ fn measuring(features: &Features) -> Vec<Attachment> {
 fn chosen<const N: usize>(candidates: [(&'static str, bool); N]) -> Vec<Attachment> {
     candidates
         .into_iter()
-        .filter_map(|(name, is_needed)| is_needed.then(|| same(name)))
+        .filter(|(_, is_needed)| *is_needed)
+        .map(|(name, _)| same(name))
         .collect()
 }
 
