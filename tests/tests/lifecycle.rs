@@ -19,9 +19,15 @@ fn check_identities(report: &Report) {
     }
 }
 
-fn check_every_new_task_waited_once(report: &Report, n: u64) {
+fn check_every_new_task_waited_once(report: &Report, n: u64) -> Result<()> {
     let first = report.totals.waits.new_task;
-    assert_eq!(first.count, n, "first waits of {n} new tasks");
+    // The switch that ends a first wait may be one of those that fire no event.
+    let unmeasured = report.lost("unmeasured_waits")?;
+    assert!(
+        (n.saturating_sub(unmeasured)..=n).contains(&first.count),
+        "{} first waits of {n} new tasks, {unmeasured} waits unmeasured",
+        first.count
+    );
     for row in &report.tasks {
         assert!(
             row.stats.waits.new_task.count <= 1,
@@ -29,6 +35,7 @@ fn check_every_new_task_waited_once(report: &Report, n: u64) {
             row.comm
         );
     }
+    Ok(())
 }
 
 #[test]
@@ -48,7 +55,7 @@ fn c040_a_thousand_children_of_a_shell_are_all_there_with_their_names() -> Resul
         "the shell and its children"
     );
     // The shell itself is a child of the recorder, seen from its first instruction.
-    check_every_new_task_waited_once(&report, CHILDREN + 1);
+    check_every_new_task_waited_once(&report, CHILDREN + 1)?;
     let named = report.named("true").len() as u64;
     check::share("children with their own name", named, CHILDREN, 0.99)?;
     assert_eq!(report.named("sh").len(), 1, "the shell");
@@ -72,7 +79,7 @@ fn c020_twenty_thousand_threads_are_all_counted() -> Result<()> {
     let distinct = report.tasks.len() as u64;
     assert_eq!(distinct + lost, THREADS + 1, "{distinct} rows, {lost} lost");
     assert_eq!(report.lost("untracked_tasks")?, 0);
-    check_every_new_task_waited_once(&report, THREADS + 1);
+    check_every_new_task_waited_once(&report, THREADS + 1)?;
     // Each sleeps forty times; the last sleeps of all are seen to their end.
     assert!(
         report.totals.switches.voluntary >= THREADS * 40,
