@@ -208,11 +208,11 @@ fn end_stint(switch: &Switch, state: &mut TaskState) {
 /// Counts the switch as the kernel does, which has done so already.
 #[inline(always)]
 pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, is_runnable: bool) {
-    let (nvcsw, nivcsw) = (prev.nvcsw_low(), prev.nivcsw_low());
+    let (voluntary, involuntary) = (prev.nvcsw_low(), prev.nivcsw_low());
     let has_base = state.is(HAS_SWITCH_BASE);
     let mut is_voluntary = !is_runnable;
     // A pending signal cancels a sleep: the task stays runnable, and the kernel counts a voluntary switch.
-    if is_runnable && !is_preempt && has_base && nvcsw != state.last_nvcsw {
+    if is_runnable && !is_preempt && has_base && voluntary != state.last_nvcsw {
         is_voluntary = true;
         state.counters.cancelled_sleeps += 1;
     }
@@ -223,14 +223,14 @@ pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, 
     }
     if !has_base {
         // The kernel's account begins with this very switch.
-        state.last_nvcsw = nvcsw.wrapping_sub(is_voluntary.into());
-        state.last_nivcsw = nivcsw.wrapping_sub((!is_voluntary).into());
+        state.last_nvcsw = voluntary.wrapping_sub(is_voluntary.into());
+        state.last_nivcsw = involuntary.wrapping_sub((!is_voluntary).into());
         state.flags |= HAS_SWITCH_BASE;
     }
-    state.counters.kernel_voluntary += u64::from(nvcsw.wrapping_sub(state.last_nvcsw));
-    state.counters.kernel_involuntary += u64::from(nivcsw.wrapping_sub(state.last_nivcsw));
-    state.last_nvcsw = nvcsw;
-    state.last_nivcsw = nivcsw;
+    state.counters.kernel_voluntary += u64::from(voluntary.wrapping_sub(state.last_nvcsw));
+    state.counters.kernel_involuntary += u64::from(involuntary.wrapping_sub(state.last_nivcsw));
+    state.last_nvcsw = voluntary;
+    state.last_nivcsw = involuntary;
 }
 
 #[inline(always)]

@@ -7,7 +7,6 @@ use aya_ebpf::{
 use latency_common::{class::WaitClass, cpu::CpuState, record::TaskPhase};
 
 use crate::{
-    globals as g,
     maps::cpu_state,
     state::{FRESH, SELECTED, lookup},
     task::{Task, need_resched_at},

@@ -52,7 +52,9 @@ pub enum Error {
     ThreadNotProcess { tid: u32, tgid: u32 },
     #[error("no thread {0}")]
     NoThread(u32),
-    #[error("process and thread ids cannot be matched from inside a pid namespace")]
+    #[error(
+        "processes, threads and commands cannot be followed by their ids from inside a pid namespace"
+    )]
     PidNamespace,
     #[error("bad glob '{glob}': {reason}")]
     BadGlob { glob: String, reason: String },

@@ -280,6 +280,28 @@ fn c053_a_low_memlock_limit_is_no_trouble() -> Result<()> {
 }
 
 #[test]
+fn inside_a_pid_namespace_what_cannot_be_followed_is_refused() -> Result<()> {
+    let inside = || Schedlat::record().under("unshare --pid --fork --mount-proc");
+    inside().pid(1).run()?.fails_with(1, &["pid namespace"])?;
+    inside()
+        .running("true")
+        .run()?
+        .fails_with(1, &["pid namespace"])
+}
+
+#[test]
+fn a_command_may_have_arguments_of_any_bytes() -> Result<()> {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    let words = ["sh", "-c", "exit 7", "sh"].map(OsStr::new);
+    let odd = OsStr::from_bytes(b"\xff\x80");
+    let outcome = Schedlat::record()
+        .running_words(&[&words[..], &[odd]].concat())
+        .run()?;
+    assert_eq!(outcome.code(), 7, "{}", outcome.messages);
+    Ok(())
+}
+
+#[test]
 fn c059_a_kernel_without_type_information_is_named() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let broken = folder.path().join("btf");

@@ -1,7 +1,7 @@
 //! Where results go: standard output, or a file that is opened before anything is measured.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, Write as _},
     path::PathBuf,
 };
@@ -12,18 +12,28 @@ use crate::Error;
 #[derive(Debug)]
 pub(super) struct Output {
     file: Option<(PathBuf, File)>,
+    /// Something was written, in place of what the file held before.
+    has_begun: bool,
     is_closed: bool,
 }
 
 impl Output {
     /// Opens the file, or takes standard output.
     pub(super) fn open(path: Option<PathBuf>) -> Result<Self, Error> {
-        let file = path.map(|path| match File::create(&path) {
-            Ok(file) => Ok((path, file)),
-            Err(source) => Err(Error::Output { path, source }),
+        let file = path.map(|path| {
+            let opened = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path);
+            match opened {
+                Ok(file) => Ok((path, file)),
+                Err(source) => Err(Error::Output { path, source }),
+            }
         });
         Ok(Self {
             file: file.transpose()?,
+            has_begun: false,
             is_closed: false,
         })
     }
@@ -39,7 +49,10 @@ impl Output {
             return Ok(());
         }
         let written = if let Some((_, file)) = &mut self.file {
-            file.write_all(text.as_bytes())
+            // An earlier report stays until there is a new one: recording may turn out impossible.
+            let emptied = if self.has_begun { Ok(()) } else { empty(file) };
+            self.has_begun = true;
+            emptied.and_then(|()| file.write_all(text.as_bytes()))
         } else {
             let mut stdout = io::stdout().lock();
             stdout
@@ -58,5 +71,33 @@ impl Output {
             .as_ref()
             .map_or("standard output".into(), |it| it.0.clone());
         Err(Error::Output { path, source })
+    }
+}
+
+/// Empties a file; there is nothing to empty in a pipe or a device.
+fn empty(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn earlier_report_stays_until_there_is_a_new_one() {
+        let name = format!("schedlat-output-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, "a long earlier report").unwrap();
+        let mut output = Output::open(Some(path.clone())).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a long earlier report");
+        output.write("new").unwrap();
+        output.write(", whole").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new, whole");
+        fs::remove_file(path).unwrap();
     }
 }

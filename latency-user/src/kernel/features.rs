@@ -140,14 +140,30 @@ impl Features {
                 "the kernel has no CFS bandwidth control",
                 "a kernel with CONFIG_CFS_BANDWIDTH=y",
             ),
-            degradable(
-                "cause: remote wakeups, renames",
-                self.can_probe_read,
-                "kernel memory may be read",
-                "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and names set at run time are not seen",
-                "boot without lockdown=confidentiality",
-            ),
+            self.memory_feature(rights),
         ]
+    }
+
+    fn memory_feature(&self, rights: Rights) -> Feature {
+        let (why, remedy) = if rights.missing().is_empty() {
+            (
+                "lockdown forbids bpf_probe_read_kernel: preemption by wakeups from other CPUs and \
+                 names set at run time are not seen",
+                "boot without lockdown=confidentiality",
+            )
+        } else {
+            (
+                "it takes the right to load programs to find out",
+                "run as root",
+            )
+        };
+        degradable(
+            "cause: remote wakeups, renames",
+            self.can_probe_read,
+            "kernel memory may be read",
+            why,
+            remedy,
+        )
     }
 
     fn tick_feature(&self, rights: Rights) -> Feature {

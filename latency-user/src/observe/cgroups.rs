@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     fs,
-    os::unix::fs::MetadataExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
 };
 
 use procfs::process::{MountInfo, Process};
 
-use crate::Error;
+use crate::{Error, analysis::escape};
 
 /// One mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl CgroupNames {
         let below = directory.strip_prefix(mount).unwrap_or(directory);
         self.paths
             .entry(metadata.ino())
-            .or_insert_with(|| format!("/{}", below.to_string_lossy()));
+            .or_insert_with(|| format!("/{}", escape::bytes(below.as_os_str().as_bytes())));
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             self.visit(mount, &entry.path());
@@ -197,12 +197,7 @@ impl CgroupNames {
 
     /// Learns a group that the kernel side reported.
     pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
-        let end = path
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(path.len());
-        self.paths
-            .insert(id, String::from_utf8_lossy(&path[..end]).into_owned());
+        self.paths.insert(id, escape::bytes(path));
     }
 
     /// The path of an id, or the id itself.
@@ -263,5 +258,7 @@ mod tests {
         assert_eq!(names.path(7), "id:7");
         names.learn(7, b"/a/b\0\0");
         assert_eq!(names.path(7), "/a/b");
+        names.learn(8, b"/a\xff\x1b\0");
+        assert_eq!(names.path(8), r"/a\xff\x1b");
     }
 }

@@ -1,8 +1,10 @@
 //! The command that is recorded: found before anything is attached, followed from its first instruction.
 
 use std::{
-    env, io,
-    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
+    env,
+    ffi::OsString,
+    io,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
     path::{Path, PathBuf},
     process::ExitStatus,
 };
@@ -19,18 +21,19 @@ pub struct Child {
 
 impl Child {
     /// Checks that a command can be run.
-    pub fn check(command: &[String]) -> Result<(), Error> {
+    pub fn check(command: &[OsString]) -> Result<(), Error> {
         let Some(program) = command.first() else {
             return Ok(());
         };
         let failed = |source| Error::Command {
-            command: program.clone(),
+            command: program.to_string_lossy().into_owned(),
             source,
         };
-        let candidates: Vec<PathBuf> = if program.contains('/') {
+        let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
             vec![program.into()]
         } else {
-            let path = env::var_os("PATH").unwrap_or_default();
+            // Without a PATH the C library looks there.
+            let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
             env::split_paths(&path)
                 .map(|directory| directory.join(program))
                 .collect()
@@ -45,7 +48,7 @@ impl Child {
     }
 
     /// Runs it. The kernel side follows what this thread forks, so the very first instruction counts.
-    pub(super) fn spawn(command: &[String], kernel: &mut Kernel) -> Result<Self, Error> {
+    pub(super) fn spawn(command: &[OsString], kernel: &mut Kernel) -> Result<Self, Error> {
         let [program, arguments @ ..] = command else {
             return Err(Error::Setup("no command was given".into()));
         };
@@ -58,7 +61,7 @@ impl Child {
         let spawned = Command::new(program).args(arguments).spawn();
         kernel.follow_spawner(0)?;
         let process = spawned.map_err(|source| Error::Command {
-            command: program.clone(),
+            command: program.to_string_lossy().into_owned(),
             source,
         })?;
         Ok(Self { process })

@@ -1,6 +1,6 @@
 //! One recording: attach, keep the ring empty, take snapshots.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, ffi::OsString, time::Duration};
 
 use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
@@ -33,7 +33,7 @@ pub struct SessionOptions {
     /// Bytes of the ring.
     pub ring_bytes: u32,
     /// A command to run and follow; empty for none.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }

@@ -1,6 +1,6 @@
 //! What a user asked to observe, checked against the system before anything is attached.
 
-use std::{fs, path::Path};
+use std::{ffi::OsString, fs, os::unix::ffi::OsStrExt as _, path::Path};
 
 use latency_common::select::N_GLOBS;
 
@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     Error,
+    analysis::escape,
     kernel::{CgroupNeed, Needs, Selection},
     model::GroupBy,
 };
@@ -28,7 +29,7 @@ pub struct TargetArgs {
     /// Users, by name or id.
     pub users: Vec<String>,
     /// A command, with what it forks.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
 }
 
 /// Targets as understood.
@@ -43,7 +44,7 @@ pub struct Targets {
 impl Targets {
     /// Checks each target.
     pub fn resolve(args: &TargetArgs, by: GroupBy) -> Result<Self, Error> {
-        if !args.pids.is_empty() || !args.tids.is_empty() {
+        if !args.pids.is_empty() || !args.tids.is_empty() || !args.command.is_empty() {
             check_pid_namespace()?;
         }
         args.pids.iter().try_for_each(|tgid| check_process(*tgid))?;
@@ -217,10 +218,8 @@ fn describe(args: &TargetArgs) -> String {
     words.extend(quoted("--cgroup", &args.cgroups));
     words.extend(quoted("--user", &args.users));
     if let Some(program) = args.command.first() {
-        let name = Path::new(program)
-            .file_name()
-            .map_or(program.as_str().into(), |name| name.to_string_lossy());
-        words.push(format!("-- {name}"));
+        let name = Path::new(program).file_name().unwrap_or(program);
+        words.push(format!("-- {}", escape::bytes(name.as_bytes())));
     }
     if words.is_empty() {
         "all tasks".to_owned()

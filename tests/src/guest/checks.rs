@@ -204,7 +204,8 @@ fn cgroup_throttles() -> Result<String> {
     let recording = Schedlat::record().cgroup(group.directory()).start()?;
     let before = group.throttling()?;
     thread::sleep(SECONDS);
-    let count = group.throttling()?.count - before.count;
+    let after = group.throttling()?;
+    let periods = after.count - before.count;
     let report = recording.stop()?;
     check_counts(&report)?;
     let stats = &report.task(load.pid())?.stats;
@@ -215,9 +216,11 @@ fn cgroup_throttles() -> Result<String> {
         stats.waits.sum_ns(),
         0.9,
     )?;
+    // A burner that overran its quota by more than it gets, as a slow emulation lets it, stays
+    // throttled through several periods in one wait; never are there more waits than periods.
     ensure!(
-        throttled.count.abs_diff(count) <= 3,
-        "{throttled:?}, the kernel says {count}"
+        throttled.count <= periods + 3 && throttled.count * 4 >= periods,
+        "{throttled:?}, the kernel says {periods}"
     );
     Ok(format!("{} waits", throttled.count))
 }

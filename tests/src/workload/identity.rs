@@ -45,10 +45,6 @@ pub(super) fn go_on_headless(stage: &mut Stage, duration: Duration) -> Result<Va
         while began.elapsed() < duration {
             thread::sleep(Duration::from_millis(5));
         }
-        #[expect(
-            clippy::exit,
-            reason = "the thread that would return from main has ended"
-        )]
         std::process::exit(0);
     });
     process::end_this_thread()

@@ -26,7 +26,7 @@ const YIELD: Tolerance = Tolerance {
 };
 
 /// What the accounts of a class may be apart in any case: a handful of waits is no evidence.
-const FLOOR_NS: u64 = 50_000;
+pub(super) const FLOOR_NS: u64 = 50_000;
 
 /// A wakeup wait of the kernel's is a lower bound but for the reading of the clock.
 const WAKEUP: Tolerance = Tolerance {

@@ -3,7 +3,7 @@
 mod printer;
 mod run_loop;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
 use latency_common::{config::Detail, hist::HistSlot};
@@ -37,7 +37,7 @@ pub(super) struct RecordArgs {
     users: Vec<String>,
     /// A command, with everything it forks and executes; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND", help_heading = "Targets")]
-    command: Vec<String>,
+    command: Vec<OsString>,
 
     /// How long to observe, e.g. 10s; without it until Ctrl-C or the end of the targets
     #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]

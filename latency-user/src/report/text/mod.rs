@@ -48,12 +48,12 @@ fn header(report: &Report) -> String {
         machine,
     ];
     format!(
-        "{}\n{}: {} of {} observed for {:.2} s\n",
+        "{}\n{}: {} of {} observed for {}\n",
         facts.join(" · "),
         report.target,
         plural(report.n_tasks, "thread", "threads"),
         plural(report.n_processes, "process", "processes"),
-        report.window.seconds
+        units::duration(report.window.end_at_ns - report.window.start_at_ns)
     )
 }
 
@@ -169,7 +169,7 @@ mod tests {
     fn report_reads_as_the_manual_shows() {
         insta::assert_snapshot!(text_of(&fixture::report(), 10), @r"
         schedlat VERSION · Linux 6.18.44 x86_64 · 2 CPUs · HZ 250 · preempt none (dynamic) · KVM guest
-        --comm 'postgres*': 2 threads of 1 process observed for 10.00 s
+        --comm 'postgres*': 2 threads of 1 process observed for 10.0 s
 
         waits for a CPU            count      p50      p90     p99    p99.9        max      sum   share
         after a wakeup               100  4.10 µs  18.0 µs  312 µs  2.90 ms    2.90 ms  5.00 ms  0.40 %
