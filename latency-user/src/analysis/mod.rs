@@ -48,6 +48,7 @@ pub struct Context<'a> {
 #[must_use]
 pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
     let conditions = audit::Conditions {
+        is_guest: context.host.hypervisor != "none",
         detail: context.detail,
         steal_ns: observation.cpus.steal_ns,
         in_flight: context.host.n_cpus.into(),

@@ -57,6 +57,8 @@ pub(super) struct Conditions {
     pub(super) detail: Detail,
     /// What a hypervisor kept from all CPUs together.
     pub(super) steal_ns: u64,
+    /// There is a hypervisor: less than a step may have been kept unseen.
+    pub(super) is_guest: bool,
     /// Switches that may be in flight while rows are read: one per CPU, and one per task that lives.
     pub(super) in_flight: u64,
 }
@@ -64,7 +66,7 @@ pub(super) struct Conditions {
 impl Conditions {
     /// What a hypervisor may have kept, given the step of its account.
     const fn stolen_at_most_ns(self) -> u64 {
-        if self.steal_ns > 0 {
+        if self.is_guest || self.steal_ns > 0 {
             self.steal_ns + STEAL_STEP_NS
         } else {
             0
@@ -228,6 +230,7 @@ mod tests {
     const FULL: Conditions = Conditions {
         detail: Detail::Full,
         steal_ns: 0,
+        is_guest: false,
         in_flight: 1,
     };
 

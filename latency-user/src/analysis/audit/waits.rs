@@ -227,6 +227,7 @@ mod tests {
     const QUIET: Conditions = Conditions {
         detail: Detail::Full,
         steal_ns: 0,
+        is_guest: false,
         in_flight: 0,
     };
 

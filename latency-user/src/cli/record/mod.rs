@@ -16,6 +16,7 @@ use crate::{
     units::Nanos,
 };
 use printer::Printer;
+use run_loop::Signals;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -126,6 +127,14 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             .filter_module("schedlat", log::LevelFilter::Debug)
             .init();
     }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // Before anything else, so that a signal at any time ends in a report.
+    let signals = {
+        let _context = runtime.enter();
+        Signals::install()?
+    };
     Child::check(&args.command)?;
     let options = args.options()?;
     let output = Output::open(args.output.clone())?;
@@ -139,14 +148,11 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         detail: args.detail.detail(),
         n_intervals: 0,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let plan = run_loop::Plan {
         duration: args.duration,
         interval: args.interval,
     };
-    let outcome = runtime.block_on(run_loop::record(&options, plan, printer));
+    let outcome = runtime.block_on(run_loop::record(&options, plan, printer, signals));
     if let (Err(error), Some(path)) = (&outcome, &args.verifier_log) {
         save_log(error, path)?;
     }

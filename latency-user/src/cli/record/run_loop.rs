@@ -58,9 +58,8 @@ pub(super) async fn record(
     options: &SessionOptions,
     plan: Plan,
     printer: Printer,
+    signals: Signals,
 ) -> anyhow::Result<Outcome> {
-    // Before anything is attached, so that a signal at any time ends in a report.
-    let signals = Signals::install()?;
     let (session, child) = Session::start(options)?;
     let previous = Observation::at_start(session.started_at());
     let mut recording = Recording {
@@ -214,7 +213,7 @@ async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
 
 /// The signals that end a recording.
 #[derive(Debug)]
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// None under `nohup`.
@@ -222,7 +221,8 @@ struct Signals {
 }
 
 impl Signals {
-    fn install() -> io::Result<Self> {
+    /// From now on they end in a report. Needs the runtime.
+    pub(super) fn install() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
