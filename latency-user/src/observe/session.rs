@@ -208,7 +208,6 @@ impl Session {
             cpus,
             losses,
             cost: self.cost.sample(),
-            n_open_at_start: rows.iter().map(open_at_start).sum(),
             seeded_at_switch: self
                 .kernel
                 .cpu_states()
@@ -252,16 +251,6 @@ impl Session {
 
 fn identity(row: &TaskRow) -> (u32, u64) {
     (row.ident.tid, row.ident.start_time_ns)
-}
-
-fn open_at_start(row: &TaskRow) -> u64 {
-    let open = row
-        .tally
-        .open
-        .iter()
-        .filter(|wait| wait.class == WaitClass::OpenAtStart)
-        .count();
-    row.tally.class(WaitClass::OpenAtStart).count + open as u64
 }
 
 fn monotonic_ns() -> u64 {

@@ -57,9 +57,6 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
         cost: cost_minus(later.cost, earlier.cost),
-        n_open_at_start: later
-            .n_open_at_start
-            .saturating_sub(earlier.n_open_at_start),
         seeded_at_switch: later
             .seeded_at_switch
             .saturating_sub(earlier.seeded_at_switch),
