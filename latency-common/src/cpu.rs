@@ -37,10 +37,12 @@ pub struct CpuState {
     pub ticks: u64,
     /// Slice timers handled.
     pub hrticks: u64,
-    /// Ticks and slice timers that asked for a reschedule.
-    pub resched_by_timer: u64,
-    /// Tasks first seen at a switch here, since the iterator could not see them.
-    pub seeded_at_switch: u64,
+    /// Waits that end here are recorded when they are longer: the shortest of the longest so far.
+    pub longest_floor_ns: u64,
+    /// Number of the last-level cache; user space sets it before anything is attached.
+    pub cache: u32,
+    /// Who woke last here, for a task that last ran here: the interrupt, 0 for the current task.
+    pub waking_source: u32,
     /// Fills two cache lines.
     pub reserved: u64,
 }

@@ -168,15 +168,14 @@ impl Task {
     }
 
     #[inline(always)]
-    fn is_kthread(self) -> bool {
+    pub(crate) fn is_kthread(self) -> bool {
         load::<u32>(self.0, &g::TASK_FLAGS) & PF_KTHREAD != 0
     }
 
     /// 0 fair, 1 real-time, 2 deadline. The stopper is told apart by `is_stopper`.
     #[inline(always)]
     pub(crate) fn class_rank(self) -> u32 {
-        let prio: i32 = load(self.0, &g::TASK_PRIO);
-        match prio {
+        match self.prio() {
             ..0 => 2,
             0..MAX_RT_PRIO => 1,
             _ => 0,
@@ -199,6 +198,62 @@ impl Task {
         // SAFETY: the typed task pointer is what the helper asks for.
         let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
         load::<u32>(regs, &g::REGS_SYSCALL_NR) == g::SCHED_YIELD_NR.read()
+    }
+
+    /// How long the task has the CPU, or had it when it is just leaving: the kernel's account.
+    #[inline(always)]
+    pub(crate) fn present_stint(self) -> u64 {
+        if g::TASK_PREV_SUM_EXEC.read() == ABSENT || self.class_rank() != 0 {
+            return 0;
+        }
+        self.sum_exec()
+            .saturating_sub(load(self.0, &g::TASK_PREV_SUM_EXEC))
+    }
+
+    /// CPUs that the task may run on; 0 where that is not known.
+    #[inline(always)]
+    pub(crate) fn n_cpus_allowed(self) -> u32 {
+        if g::TASK_CPUS_ALLOWED.read() == ABSENT {
+            return 0;
+        }
+        load(self.0, &g::TASK_CPUS_ALLOWED)
+    }
+
+    #[inline(always)]
+    pub(crate) fn prio(self) -> i32 {
+        load(self.0, &g::TASK_PRIO)
+    }
+
+    /// The clock of the run queue of this task's CPU, as it was last updated.
+    #[inline(always)]
+    pub(crate) fn queue_clock(self) -> Option<u64> {
+        if g::TASK_CFS_RQ.read() == ABSENT
+            || g::CFS_RQ_RQ.read() == ABSENT
+            || g::RQ_CLOCK.read() == ABSENT
+        {
+            return None;
+        }
+        Some(load(
+            load(load(self.0, &g::TASK_CFS_RQ), &g::CFS_RQ_RQ),
+            &g::RQ_CLOCK,
+        ))
+    }
+
+    /// How long the tasks of this one's queue were out of quota so far, by the queue's clock: up to
+    /// the last release, and since when they are now, 0 while they are not.
+    #[inline(always)]
+    pub(crate) fn quota_waits(self) -> Option<(u64, u64)> {
+        if g::TASK_CFS_RQ.read() == ABSENT
+            || g::CFS_RQ_THROTTLED_NS.read() == ABSENT
+            || g::CFS_RQ_THROTTLED_SINCE.read() == ABSENT
+        {
+            return None;
+        }
+        let queue: *const u8 = load(self.0, &g::TASK_CFS_RQ);
+        Some((
+            load(queue, &g::CFS_RQ_THROTTLED_NS),
+            load(queue, &g::CFS_RQ_THROTTLED_SINCE),
+        ))
     }
 
     /// The kernel's count of the switches of this task's CPU, if it can be read.

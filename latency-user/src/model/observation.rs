@@ -112,8 +112,6 @@ pub struct Observation {
     pub losses: Losses,
     /// What the programs cost; none without the right to ask.
     pub cost: Option<CostSample>,
-    /// Tasks of other pid namespaces, first seen at a switch.
-    pub seeded_at_switch: u64,
 }
 
 impl Observation {

@@ -20,15 +20,17 @@ pub enum GroupBy {
     Cgroup,
 }
 
-/// How much was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How much was measured. Each includes the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DetailLevel {
     /// Nothing: the programs return at once.
     Empty,
     /// Waits by kind, in the kernel's own account.
     Basic,
-    /// Everything.
+    /// Waits, wakeup latency and causes.
+    Causes,
+    /// Everything: what each wait was made of as well.
     #[default]
     Full,
 }
@@ -38,6 +40,7 @@ impl From<Detail> for DetailLevel {
         match detail {
             Detail::Empty => Self::Empty,
             Detail::Basic => Self::Basic,
+            Detail::Causes => Self::Causes,
             Detail::Full => Self::Full,
         }
     }

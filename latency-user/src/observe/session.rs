@@ -208,12 +208,6 @@ impl Session {
             cpus,
             losses,
             cost: self.cost.sample(),
-            seeded_at_switch: self
-                .kernel
-                .cpu_states()
-                .iter()
-                .map(|cpu| cpu.seeded_at_switch)
-                .sum(),
             rows,
         })
     }

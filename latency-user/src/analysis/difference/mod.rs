@@ -57,9 +57,6 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
         cost: cost_minus(later.cost, earlier.cost),
-        seeded_at_switch: later
-            .seeded_at_switch
-            .saturating_sub(earlier.seeded_at_switch),
     }
 }
 

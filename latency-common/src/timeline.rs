@@ -1,0 +1,109 @@
+//! The recent past of each CPU: which tasks ran, which interrupts, and totals of the latter.
+
+use crate::interrupt::{N_CATEGORIES, Source};
+
+/// Stints kept: a power of two.
+pub const N_STINTS: usize = 64;
+
+/// Interrupts kept: a power of two.
+pub const N_RECENT_INTERRUPTS: usize = 64;
+
+/// Interrupts that can be active at once on a CPU: softirq, irq, vector, timer callback, and as many again.
+pub const MAX_DEPTH: usize = 8;
+
+/// `Stint::tid` where what ran was not seen.
+pub const TID_UNSEEN: u32 = u32::MAX;
+
+/// `Stint::flags`: a thread of the kernel.
+pub const IS_KERNEL_THREAD: u32 = 1;
+
+/// A task on the CPU. It ends where the next one begins.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stint {
+    /// When it was switched in.
+    pub since_ns: u64,
+    /// The CPU's time in interrupts before that.
+    pub interrupted_before_ns: u64,
+    /// Cgroup of the task.
+    pub cgroup_id: u64,
+    /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// The bits above.
+    pub flags: u32,
+    /// Its kernel stack where it was switched out, or where a tick found somebody overdue: the
+    /// number in the map of stacks, plus one; 0 without.
+    pub stack: u32,
+    /// Name.
+    pub comm: [u8; 16],
+    /// Its system call, plus one, with `stack`; 0 outside.
+    pub syscall: u32,
+    /// Fills a cache line.
+    pub reserved: u32,
+}
+
+/// An interrupt that ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecentInterrupt {
+    /// When it began.
+    pub since_ns: u64,
+    /// When it ended.
+    pub until_ns: u64,
+    /// Its time without what interrupted it.
+    pub own_ns: u64,
+    /// Which.
+    pub source: Source,
+    /// Fills up to eight bytes.
+    pub reserved: u32,
+}
+
+/// An interrupt that is active.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveInterrupt {
+    /// When it began.
+    pub since_ns: u64,
+    /// Its own time up to the last change of context.
+    pub own_ns: u64,
+    /// Which.
+    pub source: Source,
+    /// Fills up to eight bytes.
+    pub reserved: u32,
+}
+
+/// One CPU's past. Only that CPU writes it; others read it for remote wakeups, moves and snapshots.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    /// Changes with each change of context, before and after: odd while one is being written.
+    pub version: u32,
+    /// Active interrupts.
+    pub depth: u32,
+    /// When the context last changed: where the innermost active interrupt's time is counted from.
+    pub context_since_ns: u64,
+    /// Time of interrupts so far, all categories.
+    pub interrupted_ns: u64,
+    /// By category.
+    pub totals_ns: [u64; N_CATEGORIES],
+    /// Runs by category.
+    pub counts: [u32; N_CATEGORIES],
+    /// Stints begun: the newest is at this number minus one.
+    pub n_stints: u32,
+    /// Active interrupts, the outermost first.
+    pub active: [ActiveInterrupt; MAX_DEPTH],
+    /// Interrupts ended.
+    pub n_interrupts: u32,
+    /// Fills up to a cache line.
+    pub reserved: [u32; 15],
+    /// The last stints, by number modulo their count.
+    pub stints: [Stint; N_STINTS],
+    /// The last interrupts, likewise.
+    pub interrupts: [RecentInterrupt; N_RECENT_INTERRUPTS],
+}
+
+const _: () = assert!(core::mem::offset_of!(Timeline, active) == 64);
+const _: () = assert!(size_of::<Stint>() == 64);
+const _: () = assert!(core::mem::offset_of!(Timeline, stints).is_multiple_of(64));

@@ -1,0 +1,327 @@
+//! Taking a wait apart. What is between two moves of the task is a segment, on one CPU's timeline.
+//!
+//! The parts of a segment sum to its length by construction: what is out of quota comes first, then
+//! what interrupts took, by the CPU's totals, and the rest belongs to whoever had the CPU.
+
+use latency_common::{
+    attribution::{N_PARTS, Part},
+    interrupt::N_CATEGORIES,
+    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, TID_UNSEEN, Timeline},
+};
+
+use crate::{
+    blame::{Victim, blame, share},
+    maps::timeline,
+    state::{MOVED, TaskState},
+    task::Task,
+    throttle,
+    timeline::{Reading, present_since, read, stint},
+};
+
+/// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Segment {
+    from: u64,
+    until: u64,
+    left: u64,
+    /// The CPU's time in interrupts at the end.
+    interrupted_ns: u64,
+    /// For who is waiting, where several had the CPU.
+    victim: Victim,
+    /// 1 where some of the wait before `from` was out of quota: totals read at its begin do not fit.
+    is_shifted: u64,
+}
+
+impl Segment {
+    #[inline(always)]
+    fn new(state: &TaskState, now: u64, interrupted_ns: u64) -> Self {
+        Self {
+            from: state.segment_since_ns,
+            until: now,
+            left: now.saturating_sub(state.segment_since_ns),
+            interrupted_ns,
+            victim: Victim::default(),
+            is_shifted: 0,
+        }
+    }
+
+    /// Takes a part off, as far as it goes.
+    #[inline(always)]
+    fn take(&mut self, parts: &mut [u64; N_PARTS], part: Part, ns: u64) {
+        let ns = ns.min(self.left);
+        self.left -= ns;
+        if let Some(sum) = parts.get_mut(part as usize) {
+            *sum += ns;
+        }
+    }
+}
+
+/// A task begins to wait on a CPU: because it was queued, or because it was moved there.
+#[inline(always)]
+pub(crate) fn begin(state: &mut TaskState, cpu: u32, now: u64) {
+    state.segment_since_ns = now;
+    if let Some(timeline) = timeline(cpu) {
+        state.base = read(timeline, now);
+    }
+}
+
+/// Books the segment that ends as the task gets the CPU, and with it the wait; the timeline's newest
+/// stint is still that of the task before.
+#[inline(always)]
+pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) {
+    let mut segment = Segment::new(state, now, timeline.interrupted_ns);
+    if state.is(MOVED) {
+        take_move(state, task, &mut segment);
+    } else {
+        state.parts = [0; N_PARTS];
+    }
+    settle(state, task, timeline, &mut segment);
+    let sums = &mut state.counters.attribution.parts;
+    for (sum, part) in sums.iter_mut().zip(&state.parts) {
+        *sum += part;
+    }
+}
+
+/// Books the segment that a move to another CPU ends, and begins the next one there.
+#[inline(never)]
+pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) -> u32 {
+    if !state.is(MOVED) {
+        state.parts = [0; N_PARTS];
+    }
+    if let Some(timeline) = timeline(task.cpu()) {
+        let mut segment = Segment::new(state, now, sum(&read(timeline, now)));
+        settle(state, task, timeline, &mut segment);
+    }
+    state.flags |= MOVED;
+    begin(state, to_cpu, now);
+    0
+}
+
+/// The parts, so far, of the wait of a task that is still queued. Another CPU may be at work on it:
+/// the caller looks whether it was.
+#[inline(always)]
+pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_PARTS]) {
+    let Some(timeline) = timeline(task.cpu()) else {
+        return;
+    };
+    if state.is(MOVED) {
+        *parts = state.parts;
+    }
+    let reading = read(timeline, now);
+    let mut segment = Segment::new(state, now, sum(&reading));
+    let throttled_ns = throttle::part_of(state, task, segment.left);
+    segment.take(parts, Part::Throttled, throttled_ns);
+    segment.from += throttled_ns;
+    if throttled_ns == 0 {
+        take_interrupts(&mut segment, &growth(&reading, &state.base), parts);
+    }
+    look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment);
+}
+
+/// A queued task leaves one queue at `sched_migrate_task`; the kernel notes, by the new queue's
+/// clock, when it joins the other.
+#[inline(never)]
+fn take_move(state: &mut TaskState, task: Task, segment: &mut Segment) -> u32 {
+    let Some(clock) = task.queue_clock() else {
+        return 0;
+    };
+    let queued_ns = clock.saturating_sub(task.last_queued());
+    let on_the_way_ns = segment
+        .until
+        .saturating_sub(state.segment_since_ns)
+        .saturating_sub(queued_ns);
+    // The time on the way is short: a long one says that the clocks do not fit.
+    if task.last_queued() != 0 && on_the_way_ns < segment.left {
+        segment.take(&mut state.parts, Part::Moved, on_the_way_ns);
+        segment.from += on_the_way_ns;
+    }
+    0
+}
+
+#[inline(always)]
+fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut Segment) {
+    let throttled_ns = throttle::part_of(state, task, segment.left);
+    if throttled_ns != 0 {
+        segment.take(&mut state.parts, Part::Throttled, throttled_ns);
+        segment.from += throttled_ns;
+        segment.is_shifted = 1;
+    }
+    if timeline.version != state.base.version {
+        settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
+    }
+    if present_since(timeline) <= segment.from {
+        // One task had the CPU all the time: nearly every wait.
+        if let Some(stint) = stint(timeline, timeline.n_stints.wrapping_sub(1)) {
+            let left = segment.left;
+            settle_stint(state, stint, left, segment, || Victim::of(task));
+        }
+    } else {
+        segment.victim = Victim::of(task);
+        settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment);
+    }
+}
+
+/// By the totals; the recent past gives the names, and the sums where the totals do not fit.
+///
+/// VERIFIER: exported, like the other walks, so that it is verified once and not for each caller.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn settle_interrupts(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let (Some(state), Some(timeline), Some(segment)) =
+        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    let mut ns = [0; N_CATEGORIES];
+    for back in 1..=N_RECENT_INTERRUPTS {
+        let number = (timeline.n_interrupts as usize).wrapping_sub(back);
+        let Some(recent) = timeline.interrupts.get(number & (N_RECENT_INTERRUPTS - 1)) else {
+            break;
+        };
+        if recent.until_ns <= segment.from {
+            break;
+        }
+        let within = recent.until_ns - recent.since_ns.max(segment.from);
+        let own_ns = recent.own_ns.min(within);
+        if let Some(sum) = ns.get_mut(recent.source.category() as usize) {
+            *sum += own_ns;
+        }
+        share(state, recent.source, own_ns);
+    }
+    if segment.is_shifted == 0 {
+        ns = growth(&read(timeline, segment.until), &state.base);
+    }
+    take_interrupts(segment, &ns, &mut state.parts);
+    0
+}
+
+#[inline(always)]
+fn growth(later: &Reading, earlier: &Reading) -> [u64; N_CATEGORIES] {
+    let ([a, b, c], [d, e, f]) = (later.ns, earlier.ns);
+    [
+        a.saturating_sub(d),
+        b.saturating_sub(e),
+        c.saturating_sub(f),
+    ]
+}
+
+#[inline(always)]
+fn sum(reading: &Reading) -> u64 {
+    let [a, b, c] = reading.ns;
+    a + b + c
+}
+
+#[inline(always)]
+fn take_interrupts(segment: &mut Segment, ns: &[u64; N_CATEGORIES], parts: &mut [u64; N_PARTS]) {
+    for (category, &ns) in ns.iter().enumerate() {
+        segment.take(parts, Part::of_category(category), ns);
+    }
+}
+
+/// What it means for the waiting task that the task of this stint had the CPU.
+#[inline(always)]
+fn part_of(stint: &Stint) -> Part {
+    match stint.tid {
+        0 => Part::IdleExit,
+        TID_UNSEEN => Part::Unexplained,
+        _ => Part::OtherTasks,
+    }
+}
+
+#[inline(always)]
+fn settle_stint(
+    state: &mut TaskState,
+    stint: &Stint,
+    ns: u64,
+    segment: &mut Segment,
+    victim: impl FnOnce() -> Victim,
+) {
+    let part = part_of(stint);
+    if matches!(part, Part::OtherTasks) {
+        blame(state, stint, ns.min(segment.left), victim);
+    }
+    segment.take(&mut state.parts, part, ns);
+}
+
+/// Several tasks had the CPU: each is charged for its stint. What is older than the timeline keeps
+/// has no name. VERIFIER: see `settle_interrupts`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn settle_stints(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let (Some(state), Some(timeline), Some(segment)) =
+        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    let victim = segment.victim;
+    each_stint(timeline, segment, |segment, stint, ns| {
+        settle_stint(state, stint, ns, segment, || victim);
+    });
+    let left = segment.left;
+    segment.take(&mut state.parts, Part::Unattributed, left);
+    0
+}
+
+/// As above, without names. VERIFIER: see `settle_interrupts`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn look_at_stints(
+    parts: *mut [u64; N_PARTS],
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(parts), Some(timeline), Some(segment)) =
+        (unsafe { (parts.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    each_stint(timeline, segment, |segment, stint, ns| {
+        segment.take(parts, part_of(stint), ns);
+    });
+    let left = segment.left;
+    segment.take(parts, Part::Unattributed, left);
+    0
+}
+
+/// Visits the stints of a segment, the newest first, each with its time without interrupts. The one
+/// in which the segment begins gets what is left.
+#[inline(always)]
+fn each_stint(
+    timeline: &Timeline,
+    segment: &mut Segment,
+    mut visit: impl FnMut(&mut Segment, &Stint, u64),
+) {
+    let (mut until, mut interrupted_ns) = (segment.until, segment.interrupted_ns);
+    let n_stints = timeline.n_stints;
+    for back in 1..=N_STINTS {
+        let number = (n_stints as usize).wrapping_sub(back);
+        let Some(stint) = timeline.stints.get(number & (N_STINTS - 1)) else {
+            break;
+        };
+        if segment.left == 0 || back > n_stints as usize {
+            break;
+        }
+        let is_first = stint.since_ns <= segment.from;
+        let own_ns = until
+            .saturating_sub(stint.since_ns)
+            .saturating_sub(interrupted_ns.saturating_sub(stint.interrupted_before_ns));
+        let ns = if is_first { segment.left } else { own_ns };
+        visit(segment, stint, ns);
+        if is_first {
+            break;
+        }
+        (until, interrupted_ns) = (stint.since_ns, stint.interrupted_before_ns);
+    }
+}

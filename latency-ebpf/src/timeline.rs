@@ -1,0 +1,141 @@
+//! Each CPU's recent past, as its own programs write it and as any program may read it.
+
+use latency_common::{
+    interrupt::N_CATEGORIES,
+    timeline::{IS_KERNEL_THREAD, N_STINTS, Stint, TID_UNSEEN, Timeline},
+};
+
+use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
+
+/// The totals of a CPU's interrupts at one moment.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reading {
+    pub(crate) ns: [u64; N_CATEGORIES],
+    pub(crate) counts: [u32; N_CATEGORIES],
+    /// The timeline's version: the same number means that nothing has changed.
+    pub(crate) version: u32,
+}
+
+/// Times another CPU's totals are read again because they changed meanwhile.
+const MAX_READS: u32 = 3;
+
+/// Reads the totals, the part of an active interrupt up to `now` included.
+#[inline(always)]
+pub(crate) fn read(timeline: &Timeline, now: u64) -> Reading {
+    let mut reading = Reading::default();
+    for _ in 0..MAX_READS {
+        let version = version(timeline);
+        reading = Reading {
+            ns: timeline.totals_ns,
+            counts: timeline.counts,
+            version,
+        };
+        if timeline.depth != 0 {
+            add_active(timeline, now, &mut reading);
+        }
+        if version & 1 == 0 && self::version(timeline) == version {
+            break;
+        }
+    }
+    reading
+}
+
+#[inline(always)]
+fn version(timeline: &Timeline) -> u32 {
+    // SAFETY: the field is valid; volatile, as another CPU writes it.
+    unsafe { (&raw const timeline.version).read_volatile() }
+}
+
+/// Out of line: a wait that begins within an interrupt is the rarer case.
+#[inline(never)]
+fn add_active(timeline: &Timeline, now: u64, reading: &mut Reading) {
+    let innermost = (timeline.depth as usize).wrapping_sub(1);
+    if let Some(active) = timeline.active.get(innermost) {
+        let ns = now.saturating_sub(timeline.context_since_ns);
+        if let Some(total) = reading.ns.get_mut(active.source.category() as usize) {
+            *total += ns;
+        }
+    }
+}
+
+/// The stint of that number, if it has begun.
+#[inline(always)]
+pub(crate) fn stint(timeline: &Timeline, number: u32) -> Option<&Stint> {
+    timeline.stints.get(number as usize & (N_STINTS - 1))
+}
+
+/// When the task that has the CPU got it.
+#[inline(always)]
+pub(crate) fn present_since(timeline: &Timeline) -> u64 {
+    stint(timeline, timeline.n_stints.wrapping_sub(1)).map_or(0, |stint| stint.since_ns)
+}
+
+/// Books what interrupts took from a task that leaves the CPU.
+#[inline(always)]
+pub(crate) fn book_stolen(state: &mut TaskState, timeline: &Timeline) {
+    if timeline.version != state.base.version {
+        add_stolen(state, timeline);
+    }
+}
+
+#[inline(never)]
+fn add_stolen(state: &mut TaskState, timeline: &Timeline) {
+    let stolen = &mut state.counters.attribution.stolen;
+    for category in 0..N_CATEGORIES {
+        if let (Some(to), Some(now), Some(before)) = (
+            stolen.ns.get_mut(category),
+            timeline.totals_ns.get(category),
+            state.base.ns.get(category),
+        ) {
+            *to += now.saturating_sub(*before);
+        }
+        if let (Some(to), Some(now), Some(before)) = (
+            stolen.counts.get_mut(category),
+            timeline.counts.get(category),
+            state.base.counts.get(category),
+        ) {
+            *to += u64::from(now.wrapping_sub(*before));
+        }
+    }
+}
+
+/// Notes that `task` has the CPU from now on.
+#[inline(always)]
+pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
+    let interrupted_ns = timeline.interrupted_ns;
+    let number = timeline.n_stints;
+    timeline.n_stints = number.wrapping_add(1);
+    let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) else {
+        return;
+    };
+    stint.since_ns = now;
+    stint.interrupted_before_ns = interrupted_ns;
+    stint.tid = task.tid();
+    stint.stack = 0;
+    if stint.tid != 0 {
+        stint.tgid = task.tgid();
+        stint.flags = if task.is_kthread() {
+            IS_KERNEL_THREAD
+        } else {
+            0
+        };
+        stint.comm = task.comm();
+        stint.cgroup_id = cgroup_id(task);
+    }
+}
+
+/// The newest stint is of a task that left unseen; what ran from then on was not seen either.
+///
+/// Where exactly one switch was missed, `prev` followed it, and the kernel's own account says for how
+/// long; else the whole stretch is unseen.
+#[inline(never)]
+pub(crate) fn mend_break(timeline: &mut Timeline, prev: Task, n_missed: u64, now: u64) {
+    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
+    if n_missed != 1
+        && let Some(stint) = timeline.stints.get_mut(newest)
+    {
+        stint.tid = TID_UNSEEN;
+    }
+    begin_stint(timeline, prev, now.saturating_sub(prev.present_stint()));
+}
