@@ -17,6 +17,9 @@ pub const TID_UNSEEN: u32 = u32::MAX;
 /// `Stint::flags`: a thread of the kernel.
 pub const IS_KERNEL_THREAD: u32 = 1;
 
+/// `Stint::flags`: all about the task is there, not only its thread id.
+pub const IS_IDENTIFIED: u32 = 2;
+
 /// A task on the CPU. It ends where the next one begins.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +28,8 @@ pub struct Stint {
     pub since_ns: u64,
     /// The CPU's time in interrupts before that.
     pub interrupted_before_ns: u64,
-    /// Cgroup of the task.
-    pub cgroup_id: u64,
+    /// With [`IS_IDENTIFIED`] the cgroup of the task, else the address by which it can be looked up.
+    pub cgroup_or_address: u64,
     /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
     pub tid: u32,
     /// Process id.

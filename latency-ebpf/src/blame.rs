@@ -11,7 +11,7 @@ use latency_common::{
     timeline::{IS_KERNEL_THREAD, Stint},
 };
 
-use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
+use crate::{cgroup::cgroup_id, state::TaskState, task::Task, timeline::resolve};
 
 /// What tells how a culprit is related to the waiting task.
 #[repr(C)]
@@ -33,17 +33,18 @@ impl Victim {
     }
 }
 
-/// Books time of the stint that a waiting task waited through.
+/// Books time of the stint that a waiting task waited through; false where nobody knows whose it was.
 #[inline(always)]
 pub(crate) fn blame(
     state: &mut TaskState,
     stint: &Stint,
     ns: u64,
     victim: impl FnOnce() -> Victim,
-) {
+) -> bool {
     let [first, ..] = &mut state.counters.attribution.culprits;
     if first.tid == stint.tid {
         add(first, ns);
+        true
     } else {
         let victim = victim();
         blame_another(
@@ -52,17 +53,20 @@ pub(crate) fn blame(
             ns,
             victim.tgid,
             victim.cgroup_id,
-        );
+        ) != 0
     }
 }
 
+/// Adds a stretch.
 #[inline(always)]
-fn add(row: &mut Culprit, ns: u64) {
+pub(crate) fn add(row: &mut Culprit, ns: u64) {
     row.sum_ns += ns;
     row.max_ns = row.max_ns.max(ns);
     row.count += 1;
 }
 
+/// Returns 1 where it found a row.
+///
 /// VERIFIER: exported, so that the kernel verifies it once and not at each turn of its callers' loops.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -87,24 +91,31 @@ extern "C" fn blame_another(
         };
         if row.tid == stint.tid {
             add(row, ns);
-            return 0;
+            return 1;
         }
         if row.count == 0 {
-            begin_row(row, kind(stint, victim_tgid, victim_cgroup_id), stint, ns);
-            return 0;
+            least = index;
+            break;
         }
         if row.sum_ns < least_ns {
             least_ns = row.sum_ns;
             least = index;
         }
     }
+    let mut stint = *stint;
+    if !resolve(&mut stint) {
+        return 0;
+    }
+    let kind = kind(&stint, victim_tgid, victim_cgroup_id);
     let Some(row) = attribution.culprits.get_mut(least) else {
         return 0;
     };
     let evicted = *row;
-    begin_row(row, kind(stint, victim_tgid, victim_cgroup_id), stint, ns);
-    join_name(attribution, &evicted);
-    0
+    begin_row(row, kind, &stint, ns);
+    if evicted.count != 0 {
+        join_name(attribution, &evicted);
+    }
+    1
 }
 
 #[inline(always)]
@@ -112,7 +123,7 @@ fn begin_row(row: &mut Culprit, kind: CulpritKind, stint: &Stint, ns: u64) {
     *row = Culprit {
         sum_ns: ns,
         max_ns: ns,
-        cgroup_id: stint.cgroup_id,
+        cgroup_id: stint.cgroup_or_address,
         count: 1,
         tid: stint.tid,
         tgid: stint.tgid,
@@ -127,7 +138,7 @@ fn kind(stint: &Stint, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
         CulpritKind::KernelThread
     } else if stint.tgid == victim_tgid {
         CulpritKind::SameProcess
-    } else if stint.cgroup_id == victim_cgroup_id {
+    } else if stint.cgroup_or_address == victim_cgroup_id {
         CulpritKind::SameCgroup
     } else {
         CulpritKind::Foreign

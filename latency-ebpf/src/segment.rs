@@ -5,17 +5,18 @@
 
 use latency_common::{
     attribution::{N_PARTS, Part},
+    class::WaitClass,
     interrupt::N_CATEGORIES,
     timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, TID_UNSEEN, Timeline},
 };
 
 use crate::{
-    blame::{Victim, blame, share},
+    blame::{self, Victim, blame, share},
     maps::timeline,
     state::{MOVED, TaskState},
     task::Task,
     throttle,
-    timeline::{Reading, present_since, read, stint},
+    timeline::{Reading, identify_present, present, read},
 };
 
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
@@ -60,26 +61,97 @@ impl Segment {
 /// A task begins to wait on a CPU: because it was queued, or because it was moved there.
 #[inline(always)]
 pub(crate) fn begin(state: &mut TaskState, cpu: u32, now: u64) {
-    state.segment_since_ns = now;
     if let Some(timeline) = timeline(cpu) {
-        state.base = read(timeline, now);
+        begin_on(state, timeline, now);
     }
 }
 
-/// Books the segment that ends as the task gets the CPU, and with it the wait; the timeline's newest
-/// stint is still that of the task before.
+/// As `begin`, where the CPU's timeline is at hand.
 #[inline(always)]
-pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) {
+pub(crate) fn begin_on(state: &mut TaskState, timeline: &Timeline, now: u64) {
+    state.segment_since_ns = now;
+    state.base = read(timeline, now);
+}
+
+/// Books the wait that ends as the task gets the CPU from `prev`.
+#[inline(always)]
+pub(crate) fn end(
+    state: &mut TaskState,
+    task: Task,
+    timeline: &mut Timeline,
+    prev: Task,
+    now: u64,
+) {
+    let is_plain = !state.is(MOVED)
+        && state.class != WaitClass::Throttled as u8
+        && timeline.version == state.base.version;
+    let Some(stint) = present(timeline) else {
+        return;
+    };
+    if is_plain && stint.since_ns <= state.segment_since_ns {
+        // One task had the CPU all the time, without an interrupt: nearly every wait.
+        let ns = now.saturating_sub(state.segment_since_ns);
+        let part = match part_of(stint) {
+            Part::OtherTasks => {
+                let [first, ..] = &mut state.counters.attribution.culprits;
+                if first.tid == stint.tid {
+                    blame::add(first, ns);
+                    Part::OtherTasks
+                } else {
+                    blame_present(state, task, timeline, prev, ns)
+                }
+            }
+            part => part,
+        };
+        if let Some(sum) = state.counters.attribution.parts.get_mut(part as usize) {
+            *sum += ns;
+        }
+        state.only_part = part as u8 + 1;
+    } else {
+        state.only_part = 0;
+        end_at_large(state, task, timeline, prev, now);
+    }
+}
+
+/// Out of line, like all that is rare.
+#[inline(never)]
+fn end_at_large(
+    state: &mut TaskState,
+    task: Task,
+    timeline: &mut Timeline,
+    prev: Task,
+    now: u64,
+) -> u32 {
     let mut segment = Segment::new(state, now, timeline.interrupted_ns);
     if state.is(MOVED) {
         take_move(state, task, &mut segment);
     } else {
         state.parts = [0; N_PARTS];
     }
+    identify_present(timeline, prev);
     settle(state, task, timeline, &mut segment);
     let sums = &mut state.counters.attribution.parts;
     for (sum, part) in sums.iter_mut().zip(&state.parts) {
         *sum += part;
+    }
+    0
+}
+
+#[inline(always)]
+fn blame_present(
+    state: &mut TaskState,
+    task: Task,
+    timeline: &mut Timeline,
+    prev: Task,
+    ns: u64,
+) -> Part {
+    identify_present(timeline, prev);
+    let is_named =
+        present(timeline).is_some_and(|stint| blame(state, stint, ns, || Victim::of(task)));
+    if is_named {
+        Part::OtherTasks
+    } else {
+        Part::Unattributed
     }
 }
 
@@ -90,7 +162,8 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
         state.parts = [0; N_PARTS];
     }
     if let Some(timeline) = timeline(task.cpu()) {
-        let mut segment = Segment::new(state, now, sum(&read(timeline, now)));
+        let interrupted_ns = sum(&read(timeline, now));
+        let mut segment = Segment::new(state, now, interrupted_ns);
         settle(state, task, timeline, &mut segment);
     }
     state.flags |= MOVED;
@@ -150,16 +223,8 @@ fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut 
     if timeline.version != state.base.version {
         settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
     }
-    if present_since(timeline) <= segment.from {
-        // One task had the CPU all the time: nearly every wait.
-        if let Some(stint) = stint(timeline, timeline.n_stints.wrapping_sub(1)) {
-            let left = segment.left;
-            settle_stint(state, stint, left, segment, || Victim::of(task));
-        }
-    } else {
-        segment.victim = Victim::of(task);
-        settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment);
-    }
+    segment.victim = Victim::of(task);
+    settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment);
 }
 
 /// By the totals; the recent past gives the names, and the sums where the totals do not fit.
@@ -203,18 +268,19 @@ extern "C" fn settle_interrupts(
 
 #[inline(always)]
 fn growth(later: &Reading, earlier: &Reading) -> [u64; N_CATEGORIES] {
-    let ([a, b, c], [d, e, f]) = (later.ns, earlier.ns);
+    let [irq, softirq, tick] = later.ns;
+    let [irq_before, softirq_before, tick_before] = earlier.ns;
     [
-        a.saturating_sub(d),
-        b.saturating_sub(e),
-        c.saturating_sub(f),
+        irq.saturating_sub(irq_before),
+        softirq.saturating_sub(softirq_before),
+        tick.saturating_sub(tick_before),
     ]
 }
 
 #[inline(always)]
 fn sum(reading: &Reading) -> u64 {
-    let [a, b, c] = reading.ns;
-    a + b + c
+    let [irq, softirq, tick] = reading.ns;
+    irq + softirq + tick
 }
 
 #[inline(always)]
@@ -234,23 +300,7 @@ fn part_of(stint: &Stint) -> Part {
     }
 }
 
-#[inline(always)]
-fn settle_stint(
-    state: &mut TaskState,
-    stint: &Stint,
-    ns: u64,
-    segment: &mut Segment,
-    victim: impl FnOnce() -> Victim,
-) {
-    let part = part_of(stint);
-    if matches!(part, Part::OtherTasks) {
-        blame(state, stint, ns.min(segment.left), victim);
-    }
-    segment.take(&mut state.parts, part, ns);
-}
-
-/// Several tasks had the CPU: each is charged for its stint. What is older than the timeline keeps
-/// has no name. VERIFIER: see `settle_interrupts`.
+/// Whoever had the CPU is charged for its stint. What is older than the timeline keeps has no name. VERIFIER: see `settle_interrupts`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn settle_stints(
@@ -266,7 +316,13 @@ extern "C" fn settle_stints(
     };
     let victim = segment.victim;
     each_stint(timeline, segment, |segment, stint, ns| {
-        settle_stint(state, stint, ns, segment, || victim);
+        let part = match part_of(stint) {
+            Part::OtherTasks if !blame(state, stint, ns.min(segment.left), || victim) => {
+                Part::Unattributed
+            }
+            part => part,
+        };
+        segment.take(&mut state.parts, part, ns);
     });
     let left = segment.left;
     segment.take(&mut state.parts, Part::Unattributed, left);

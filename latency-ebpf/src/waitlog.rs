@@ -1,8 +1,10 @@
 //! The story of a wait that was among the longest of its CPU, or over the threshold.
 
 use latency_common::{
+    attribution::N_PARTS,
     class::WaitClass,
     cpu::CpuState,
+    interrupt::Source,
     loss::Loss,
     record::{N_WAIT_STINTS, RecordTag, WaitRecord},
     timeline::{N_RECENT_INTERRUPTS, N_STINTS, Timeline},
@@ -15,6 +17,7 @@ use crate::{
     rows::NO_WAKEUP,
     state::TaskState,
     task::Task,
+    timeline::{identify_present, resolve},
 };
 
 /// Records the wait that ends now where it is long enough; called before the next stint begins.
@@ -23,7 +26,8 @@ pub(crate) fn record(
     state: &TaskState,
     task: Task,
     cpu: &mut CpuState,
-    timeline: &Timeline,
+    timeline: &mut Timeline,
+    prev: Task,
     now: u64,
 ) {
     let ns = now.saturating_sub(state.since_ns);
@@ -32,6 +36,7 @@ pub(crate) fn record(
     } else if ns < g::OVER_NS.read() {
         return;
     }
+    identify_present(timeline, prev);
     send(state, task, timeline, now);
 }
 
@@ -78,6 +83,13 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.start_time_ns = task.start_boottime();
     record.cgroup_id = cgroup_id(task);
     record.parts = state.parts;
+    if state.only_part != 0 {
+        record.parts = [0; N_PARTS];
+        let part = (state.only_part as usize).wrapping_sub(1);
+        if let Some(ns) = record.parts.get_mut(part) {
+            *ns = now.saturating_sub(state.since_ns);
+        }
+    }
     record.interrupted_ns = timeline.interrupted_ns;
     record.tid = task.tid();
     record.tgid = task.tgid();
@@ -96,7 +108,7 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
 fn name_waker(record: &mut WaitRecord, state: &TaskState) {
     record.waking_at_ns = 0;
     record.waker_tid = 0;
-    record.waker_source = latency_common::interrupt::Source::default();
+    record.waker_source = Source::default();
     record.waker_comm = [0; 16];
     if state.class != WaitClass::Wakeup as u8 {
         return;
@@ -117,6 +129,9 @@ fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
         let number = (timeline.n_stints as usize).wrapping_sub(back) & (N_STINTS - 1);
         if let Some(stint) = timeline.stints.get(number) {
             *to = *stint;
+            if to.tid != 0 {
+                resolve(to);
+            }
         }
     }
     record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
