@@ -47,20 +47,46 @@ pub struct Stint {
     pub reserved: u32,
 }
 
-/// An interrupt that ended.
+/// An interrupt that ended, or several runs of it with nothing else in between: a flood does not push
+/// everything else out of the past.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecentInterrupt {
-    /// When it began.
+    /// When the first began.
     pub since_ns: u64,
-    /// When it ended.
+    /// When the last ended.
     pub until_ns: u64,
-    /// Its time without what interrupted it.
+    /// Their time, without what interrupted them and what lies between them.
     pub own_ns: u64,
     /// Which.
     pub source: Source,
-    /// Fills up to eight bytes.
-    pub reserved: u32,
+    /// Runs.
+    pub count: u32,
+}
+
+impl RecentInterrupt {
+    /// What of it lies at `from` or later; of several runs the share that this is of their time.
+    #[must_use]
+    pub const fn since(&self, from: u64) -> Self {
+        let length_ns = self.until_ns.saturating_sub(self.since_ns);
+        let within_ns = self.until_ns.saturating_sub(from);
+        if within_ns >= length_ns {
+            return *self;
+        }
+        if self.count == 1 {
+            let own_ns = if self.own_ns < within_ns {
+                self.own_ns
+            } else {
+                within_ns
+            };
+            return Self { own_ns, ..*self };
+        }
+        Self {
+            own_ns: self.own_ns * within_ns / length_ns,
+            count: 1 + ((self.count - 1) as u64 * within_ns / length_ns) as u32,
+            ..*self
+        }
+    }
 }
 
 /// An interrupt that is active.

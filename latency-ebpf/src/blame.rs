@@ -8,7 +8,7 @@ use latency_common::{
         Attribution, Culprit, CulpritKind, N_CULPRIT_NAMES, N_CULPRIT_TASKS, N_INTERRUPTS,
     },
     interrupt::Source,
-    timeline::{IS_KERNEL_THREAD, Stint},
+    timeline::{IS_KERNEL_THREAD, RecentInterrupt, Stint},
 };
 
 use crate::{cgroup::cgroup_id, state::TaskState, task::Task, timeline::resolve};
@@ -186,16 +186,21 @@ fn merge(row: &mut Culprit, from: &Culprit) {
     row.comm = from.comm;
 }
 
-/// Books time of an interrupt that a waiting task waited through.
+/// Books runs of an interrupt that a waiting task waited through.
 #[inline(always)]
-pub(crate) fn share(state: &mut TaskState, source: Source, ns: u64) {
-    share_among(&raw mut state.counters.attribution, source.0, ns);
+pub(crate) fn share(state: &mut TaskState, runs: &RecentInterrupt) {
+    share_among(
+        &raw mut state.counters.attribution,
+        runs.source.0,
+        runs.count,
+        runs.own_ns,
+    );
 }
 
 /// VERIFIER: as above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn share_among(attribution: *mut Attribution, source: u32, ns: u64) -> u32 {
+extern "C" fn share_among(attribution: *mut Attribution, source: u32, count: u32, ns: u64) -> u32 {
     // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
     let Some(attribution) = (unsafe { attribution.as_mut() }) else {
         return 0;
@@ -210,7 +215,7 @@ extern "C" fn share_among(attribution: *mut Attribution, source: u32, ns: u64) -
         } else if row.source != source {
             continue;
         }
-        row.count += 1;
+        row.count += count;
         row.sum_ns += ns;
         break;
     }

@@ -252,12 +252,11 @@ extern "C" fn settle_interrupts(
         if recent.until_ns <= segment.from {
             break;
         }
-        let within = recent.until_ns - recent.since_ns.max(segment.from);
-        let own_ns = recent.own_ns.min(within);
-        if let Some(sum) = ns.get_mut(recent.source.category() as usize) {
-            *sum += own_ns;
+        let within = recent.since(segment.from);
+        if let Some(sum) = ns.get_mut(within.source.category() as usize) {
+            *sum += within.own_ns;
         }
-        share(state, recent.source, own_ns);
+        share(state, &within);
     }
     if segment.is_shifted == 0 {
         ns = growth(&read(timeline, segment.until), &state.base);
