@@ -2,8 +2,9 @@
 
 use crate::interrupt::{N_CATEGORIES, Source};
 
-/// Stints kept: a power of two.
-pub const N_STINTS: usize = 64;
+/// Stints kept: a power of two. A task that waits for one tick behind two that hand the CPU to each other
+/// as fast as they can waits through about as many.
+pub const N_STINTS: usize = 1024;
 
 /// Interrupts kept: a power of two.
 pub const N_RECENT_INTERRUPTS: usize = 64;
@@ -14,12 +15,6 @@ pub const MAX_DEPTH: usize = 8;
 /// `Stint::tid` where what ran was not seen.
 pub const TID_UNSEEN: u32 = u32::MAX;
 
-/// `Stint::flags`: a thread of the kernel.
-pub const IS_KERNEL_THREAD: u32 = 1;
-
-/// `Stint::flags`: all about the task is there, not only its thread id.
-pub const IS_IDENTIFIED: u32 = 2;
-
 /// A task on the CPU. It ends where the next one begins.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,23 +23,13 @@ pub struct Stint {
     pub since_ns: u64,
     /// The CPU's time in interrupts before that.
     pub interrupted_before_ns: u64,
-    /// With [`IS_IDENTIFIED`] the cgroup of the task, else the address by which it can be looked up.
-    pub cgroup_or_address: u64,
+    /// Address of the task: with `tid`, by which it can be told whether the task is still there.
+    pub address: u64,
     /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
     pub tid: u32,
-    /// Process id.
-    pub tgid: u32,
-    /// The bits above.
-    pub flags: u32,
     /// Its kernel stack where it was switched out, or where a tick found somebody overdue: the
     /// number in the map of stacks, plus one; 0 without.
     pub stack: u32,
-    /// Name.
-    pub comm: [u8; 16],
-    /// Its system call, plus one, with `stack`; 0 outside.
-    pub syscall: u32,
-    /// Fills a cache line.
-    pub reserved: u32,
 }
 
 /// An interrupt that ended, or several runs of it with nothing else in between: a flood does not push
@@ -134,5 +119,5 @@ pub struct Timeline {
 }
 
 const _: () = assert!(core::mem::offset_of!(Timeline, active) == 64);
-const _: () = assert!(size_of::<Stint>() == 64);
+const _: () = assert!(size_of::<Stint>() == 32);
 const _: () = assert!(core::mem::offset_of!(Timeline, stints).is_multiple_of(64));

@@ -8,10 +8,14 @@ use latency_common::{
         Attribution, Culprit, CulpritKind, N_CULPRIT_NAMES, N_CULPRIT_TASKS, N_INTERRUPTS,
     },
     interrupt::Source,
-    timeline::{IS_KERNEL_THREAD, RecentInterrupt, Stint},
+    timeline::{RecentInterrupt, Stint},
 };
 
-use crate::{cgroup::cgroup_id, state::TaskState, task::Task, timeline::resolve};
+use crate::{
+    cgroup::cgroup_id,
+    state::TaskState,
+    task::{Identity, Task, identity_at},
+};
 
 /// What tells how a culprit is related to the waiting task.
 #[repr(C)]
@@ -102,16 +106,24 @@ extern "C" fn blame_another(
             least = index;
         }
     }
-    let mut stint = *stint;
-    if !resolve(&mut stint) {
+    let Some(identity) = identity_at(stint.address, stint.tid) else {
         return 0;
-    }
-    let kind = kind(&stint, victim_tgid, victim_cgroup_id);
+    };
+    let kind = kind(&identity, victim_tgid, victim_cgroup_id);
     let Some(row) = attribution.culprits.get_mut(least) else {
         return 0;
     };
     let evicted = *row;
-    begin_row(row, kind, &stint, ns);
+    *row = Culprit {
+        sum_ns: ns,
+        max_ns: ns,
+        cgroup_id: identity.cgroup_id,
+        count: 1,
+        tid: stint.tid,
+        tgid: identity.tgid,
+        kind: kind as u32,
+        comm: identity.comm,
+    };
     if evicted.count != 0 {
         join_name(attribution, &evicted);
     }
@@ -119,26 +131,12 @@ extern "C" fn blame_another(
 }
 
 #[inline(always)]
-fn begin_row(row: &mut Culprit, kind: CulpritKind, stint: &Stint, ns: u64) {
-    *row = Culprit {
-        sum_ns: ns,
-        max_ns: ns,
-        cgroup_id: stint.cgroup_or_address,
-        count: 1,
-        tid: stint.tid,
-        tgid: stint.tgid,
-        kind: kind as u32,
-        comm: stint.comm,
-    };
-}
-
-#[inline(always)]
-fn kind(stint: &Stint, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
-    if stint.flags & IS_KERNEL_THREAD != 0 {
+fn kind(culprit: &Identity, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
+    if culprit.is_kthread {
         CulpritKind::KernelThread
-    } else if stint.tgid == victim_tgid {
+    } else if culprit.tgid == victim_tgid {
         CulpritKind::SameProcess
-    } else if stint.cgroup_or_address == victim_cgroup_id {
+    } else if culprit.cgroup_id == victim_cgroup_id {
         CulpritKind::SameCgroup
     } else {
         CulpritKind::Foreign

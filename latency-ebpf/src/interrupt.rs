@@ -15,7 +15,7 @@ use latency_common::{
 
 use crate::{
     maps::{SOURCES, count_loss, timeline},
-    timeline::present_since,
+    timeline::present,
 };
 
 /// An interrupt begins on this CPU.
@@ -134,7 +134,7 @@ fn leave_context(timeline: &mut Timeline, now: u64) {
 /// A switch begins a new entry: most waits begin there.
 #[inline(always)]
 fn remember(timeline: &mut Timeline, interrupt: RecentInterrupt) {
-    let present_since_ns = present_since(timeline);
+    let present_since_ns = present(timeline).map_or(0, |stint| stint.since_ns);
     let number = timeline.n_interrupts as usize;
     let newest = number.wrapping_sub(1) & (N_RECENT_INTERRUPTS - 1);
     if let Some(recent) = timeline.interrupts.get_mut(newest)

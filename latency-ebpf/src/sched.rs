@@ -23,7 +23,7 @@ use crate::{
     state::{FRESH, HAS_SWITCH_BASE, MOVED, SELECTED, TaskState, WAS_SELECTED, create, lookup},
     task::{Task, is_dead},
     throttle,
-    timeline::{begin_stint, book_stolen, identify_present, mend_break},
+    timeline::{begin_stint, book_stolen, mend_break},
     waitlog,
     waker::book_wakeup,
 };
@@ -59,12 +59,8 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         }
     }
     leave(&switch, cpu, timeline.as_deref());
-    enter(&switch, cpu, timeline.as_deref_mut());
+    enter(&switch, cpu, timeline.as_deref());
     if let Some(timeline) = timeline {
-        if prev.is_dead() {
-            // Whoever waited for it may ask too late.
-            identify_present(timeline, prev);
-        }
         begin_stint(timeline, next, switch.now);
     }
     cpu.evidence = 0;
@@ -108,7 +104,7 @@ pub(crate) fn leave_unselected(prev: Task, state: &mut TaskState, now: u64) {
 }
 
 #[inline(always)]
-fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&mut Timeline>) {
+fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
     if !switch.next.is_idle()
         && let Some(state) = tracked(switch.next, switch.now)
         && state.is(SELECTED)
@@ -286,7 +282,7 @@ fn switch_in(
     switch: &Switch,
     state: &mut TaskState,
     cpu: &mut CpuState,
-    mut timeline: Option<&mut Timeline>,
+    timeline: Option<&Timeline>,
 ) {
     let &Switch { next, now, .. } = switch;
     if state.is_in(TaskPhase::Queued) {
@@ -295,7 +291,7 @@ fn switch_in(
         }
         let wait_ns = elapsed(state.since_ns, now);
         book_wait(state, next, wait_ns);
-        take_apart(switch, state, cpu, timeline.as_deref_mut());
+        take_apart(switch, state, cpu, timeline);
         if state.class == WaitClass::Wakeup as u8 {
             let latency_ns = elapsed(state.waking_at_ns, now);
             book_latency(state, next, latency_ns);
@@ -307,7 +303,7 @@ fn switch_in(
         // Selected between its wakeup and now: the wait began before the window.
         state.class = WaitClass::OpenAtStart as u8;
         book_wait(state, next, elapsed(state.since_ns, now));
-        take_apart(switch, state, cpu, timeline.as_deref_mut());
+        take_apart(switch, state, cpu, timeline);
         state.flags &= !FRESH;
     } else {
         book_unmeasured(state);
@@ -324,14 +320,12 @@ fn take_apart(
     switch: &Switch,
     state: &mut TaskState,
     cpu: &mut CpuState,
-    timeline: Option<&mut Timeline>,
+    timeline: Option<&Timeline>,
 ) {
     if let Some(timeline) = timeline {
-        let &Switch {
-            prev, next, now, ..
-        } = switch;
-        segment::end(state, next, timeline, prev, now);
-        waitlog::record(state, next, cpu, timeline, prev, now);
+        let &Switch { next, now, .. } = switch;
+        segment::end(state, next, timeline, now);
+        waitlog::record(state, next, cpu, timeline, now);
         state.flags &= !MOVED;
     }
 }

@@ -11,13 +11,16 @@ use latency_common::{
 };
 
 use crate::{
-    blame::{self, Victim, blame, share},
+    blame::{Victim, blame, share},
     maps::timeline,
     state::{MOVED, TaskState},
     task::Task,
     throttle,
-    timeline::{Reading, identify_present, present, read},
+    timeline::{Reading, present, read},
 };
+
+/// Stints visited by one call: the verifier follows a loop turn by turn, but a call once.
+const STINTS_AT_ONCE: usize = 32;
 
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
 #[repr(C)]
@@ -30,6 +33,8 @@ struct Segment {
     interrupted_ns: u64,
     /// For who is waiting, where several had the CPU.
     victim: Victim,
+    /// Stints that were visited.
+    n_visited: u64,
     /// 1 where some of the wait before `from` was out of quota: totals read at its begin do not fit.
     is_shifted: u64,
 }
@@ -43,6 +48,7 @@ impl Segment {
             left: now.saturating_sub(state.segment_since_ns),
             interrupted_ns,
             victim: Victim::default(),
+            n_visited: 0,
             is_shifted: 0,
         }
     }
@@ -73,15 +79,10 @@ pub(crate) fn begin_on(state: &mut TaskState, timeline: &Timeline, now: u64) {
     state.base = read(timeline, now);
 }
 
-/// Books the wait that ends as the task gets the CPU from `prev`.
+/// Books the wait that ends as the task gets the CPU; the timeline's present stint is still that of the
+/// task before.
 #[inline(always)]
-pub(crate) fn end(
-    state: &mut TaskState,
-    task: Task,
-    timeline: &mut Timeline,
-    prev: Task,
-    now: u64,
-) {
+pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) {
     let is_plain = !state.is(MOVED)
         && state.class != WaitClass::Throttled as u8
         && timeline.version == state.base.version;
@@ -92,15 +93,7 @@ pub(crate) fn end(
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
         let part = match part_of(stint) {
-            Part::OtherTasks => {
-                let [first, ..] = &mut state.counters.attribution.culprits;
-                if first.tid == stint.tid {
-                    blame::add(first, ns);
-                    Part::OtherTasks
-                } else {
-                    blame_present(state, task, timeline, prev, ns)
-                }
-            }
+            Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
             part => part,
         };
         if let Some(sum) = state.counters.attribution.parts.get_mut(part as usize) {
@@ -109,50 +102,25 @@ pub(crate) fn end(
         state.only_part = part as u8 + 1;
     } else {
         state.only_part = 0;
-        end_at_large(state, task, timeline, prev, now);
+        end_at_large(state, task, timeline, now);
     }
 }
 
 /// Out of line, like all that is rare.
 #[inline(never)]
-fn end_at_large(
-    state: &mut TaskState,
-    task: Task,
-    timeline: &mut Timeline,
-    prev: Task,
-    now: u64,
-) -> u32 {
+fn end_at_large(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) -> u32 {
     let mut segment = Segment::new(state, now, timeline.interrupted_ns);
     if state.is(MOVED) {
         take_move(state, task, &mut segment);
     } else {
         state.parts = [0; N_PARTS];
     }
-    identify_present(timeline, prev);
     settle(state, task, timeline, &mut segment);
     let sums = &mut state.counters.attribution.parts;
     for (sum, part) in sums.iter_mut().zip(&state.parts) {
         *sum += part;
     }
     0
-}
-
-#[inline(always)]
-fn blame_present(
-    state: &mut TaskState,
-    task: Task,
-    timeline: &mut Timeline,
-    prev: Task,
-    ns: u64,
-) -> Part {
-    identify_present(timeline, prev);
-    let is_named =
-        present(timeline).is_some_and(|stint| blame(state, stint, ns, || Victim::of(task)));
-    if is_named {
-        Part::OtherTasks
-    } else {
-        Part::Unattributed
-    }
 }
 
 /// Books the segment that a move to another CPU ends, and begins the next one there.
@@ -189,7 +157,13 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     if throttled_ns == 0 {
         take_interrupts(&mut segment, &growth(&reading, &state.base), parts);
     }
-    look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment);
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment) != 0 {
+            break;
+        }
+    }
+    let left = segment.left;
+    segment.take(parts, Part::Unattributed, left);
 }
 
 /// A queued task leaves one queue at `sched_migrate_task`; the kernel notes, by the new queue's
@@ -224,7 +198,14 @@ fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut 
         settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
     }
     segment.victim = Victim::of(task);
-    settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment);
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment) != 0 {
+            break;
+        }
+    }
+    // What is older than the timeline keeps has no name.
+    let left = segment.left;
+    segment.take(&mut state.parts, Part::Unattributed, left);
 }
 
 /// By the totals; the recent past gives the names, and the sums where the totals do not fit.
@@ -299,7 +280,9 @@ fn part_of(stint: &Stint) -> Part {
     }
 }
 
-/// Whoever had the CPU is charged for its stint. What is older than the timeline keeps has no name. VERIFIER: see `settle_interrupts`.
+/// Charges whoever had the CPU for its stint, some stints at a time; 1 when all are done.
+///
+/// VERIFIER: see `settle_interrupts`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn settle_stints(
@@ -314,7 +297,7 @@ extern "C" fn settle_stints(
         return 0;
     };
     let victim = segment.victim;
-    each_stint(timeline, segment, |segment, stint, ns| {
+    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
         let part = match part_of(stint) {
             Part::OtherTasks if !blame(state, stint, ns.min(segment.left), || victim) => {
                 Part::Unattributed
@@ -322,13 +305,12 @@ extern "C" fn settle_stints(
             part => part,
         };
         segment.take(&mut state.parts, part, ns);
-    });
-    let left = segment.left;
-    segment.take(&mut state.parts, Part::Unattributed, left);
-    0
+    }))
 }
 
-/// As above, without names. VERIFIER: see `settle_interrupts`.
+/// As above, without names.
+///
+/// VERIFIER: see `settle_interrupts`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn look_at_stints(
@@ -342,41 +324,40 @@ extern "C" fn look_at_stints(
     else {
         return 0;
     };
-    each_stint(timeline, segment, |segment, stint, ns| {
+    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
         segment.take(parts, part_of(stint), ns);
-    });
-    let left = segment.left;
-    segment.take(parts, Part::Unattributed, left);
-    0
+    }))
 }
 
-/// Visits the stints of a segment, the newest first, each with its time without interrupts. The one
-/// in which the segment begins gets what is left.
+/// Visits stints of a segment, the newest first, each with its time without interrupts; the one in
+/// which the segment begins gets what is left. True when there are no more.
 #[inline(always)]
-fn each_stint(
+fn some_stints(
     timeline: &Timeline,
     segment: &mut Segment,
     mut visit: impl FnMut(&mut Segment, &Stint, u64),
-) {
-    let (mut until, mut interrupted_ns) = (segment.until, segment.interrupted_ns);
-    let n_stints = timeline.n_stints;
-    for back in 1..=N_STINTS {
-        let number = (n_stints as usize).wrapping_sub(back);
-        let Some(stint) = timeline.stints.get(number & (N_STINTS - 1)) else {
-            break;
+) -> bool {
+    for _ in 0..STINTS_AT_ONCE {
+        segment.n_visited += 1;
+        let number = u64::from(timeline.n_stints).wrapping_sub(segment.n_visited);
+        let Some(stint) = timeline.stints.get(number as usize & (N_STINTS - 1)) else {
+            return true;
         };
-        if segment.left == 0 || back > n_stints as usize {
-            break;
+        if segment.left == 0 || segment.n_visited > u64::from(timeline.n_stints) {
+            return true;
         }
-        let is_first = stint.since_ns <= segment.from;
-        let own_ns = until
-            .saturating_sub(stint.since_ns)
-            .saturating_sub(interrupted_ns.saturating_sub(stint.interrupted_before_ns));
-        let ns = if is_first { segment.left } else { own_ns };
-        visit(segment, stint, ns);
-        if is_first {
-            break;
+        if stint.since_ns <= segment.from {
+            visit(segment, stint, segment.left);
+            return true;
         }
-        (until, interrupted_ns) = (stint.since_ns, stint.interrupted_before_ns);
+        let own_ns = segment.until.saturating_sub(stint.since_ns).saturating_sub(
+            segment
+                .interrupted_ns
+                .saturating_sub(stint.interrupted_before_ns),
+        );
+        visit(segment, stint, own_ns);
+        segment.until = stint.since_ns;
+        segment.interrupted_ns = stint.interrupted_before_ns;
     }
+    false
 }

@@ -2,15 +2,10 @@
 
 use latency_common::{
     interrupt::N_CATEGORIES,
-    timeline::{IS_IDENTIFIED, IS_KERNEL_THREAD, N_STINTS, Stint, TID_UNSEEN, Timeline},
+    timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
 };
 
-use crate::{
-    cgroup::cgroup_id,
-    globals as g,
-    state::TaskState,
-    task::{Task, identity_at},
-};
+use crate::{state::TaskState, task::Task};
 
 /// The totals of a CPU's interrupts at one moment.
 #[repr(C)]
@@ -94,73 +89,34 @@ fn add_stolen(state: &mut TaskState, timeline: &Timeline) -> u32 {
     0
 }
 
-/// Notes that `task` has the CPU from now on. Who it is, is written down when somebody asks.
+/// Notes that `task` has the CPU from now on. Who it is, is looked up when somebody asks.
 #[inline(always)]
 pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
-    let interrupted_ns = timeline.interrupted_ns;
+    let interrupted_before_ns = timeline.interrupted_ns;
     let number = timeline.n_stints;
     timeline.n_stints = number.wrapping_add(1);
     if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
-        stint.since_ns = now;
-        stint.interrupted_before_ns = interrupted_ns;
-        stint.cgroup_or_address = task.address();
-        stint.tid = task.tid();
-        stint.flags = 0;
-        stint.stack = 0;
-        if g::CAN_PROBE_READ.read() == 0 {
-            identify(stint, task);
-        }
+        *stint = Stint {
+            since_ns: now,
+            interrupted_before_ns,
+            address: task.address(),
+            tid: task.tid(),
+            stack: 0,
+        };
     }
 }
 
 /// The stint that goes on.
 #[inline(always)]
-pub(crate) fn present(timeline: &mut Timeline) -> Option<&mut Stint> {
+pub(crate) fn present(timeline: &Timeline) -> Option<&Stint> {
+    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
+    timeline.stints.get(newest)
+}
+
+#[inline(always)]
+fn present_mut(timeline: &mut Timeline) -> Option<&mut Stint> {
     let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
     timeline.stints.get_mut(newest)
-}
-
-/// Writes down who has the CPU in the stint that goes on, while that can be known for certain.
-#[inline(always)]
-pub(crate) fn identify_present(timeline: &mut Timeline, task: Task) {
-    if let Some(stint) = present(timeline)
-        && stint.tid == task.tid()
-    {
-        identify(stint, task);
-    }
-}
-
-#[inline(always)]
-fn identify(stint: &mut Stint, task: Task) {
-    stint.flags = flags(task.is_kthread());
-    stint.tgid = task.tgid();
-    stint.comm = task.comm();
-    stint.cgroup_or_address = cgroup_id(task);
-}
-
-/// Looks up whose stint it was; false where the task has gone since.
-#[inline(always)]
-pub(crate) fn resolve(stint: &mut Stint) -> bool {
-    if stint.flags & IS_IDENTIFIED != 0 {
-        return true;
-    }
-    let Some(identity) = identity_at(stint.cgroup_or_address, stint.tid) else {
-        return false;
-    };
-    stint.flags = flags(identity.is_kthread);
-    stint.tgid = identity.tgid;
-    stint.comm = identity.comm;
-    stint.cgroup_or_address = identity.cgroup_id;
-    true
-}
-
-#[inline(always)]
-const fn flags(is_kthread: bool) -> u32 {
-    if is_kthread {
-        IS_IDENTIFIED | IS_KERNEL_THREAD
-    } else {
-        IS_IDENTIFIED
-    }
 }
 
 /// The newest stint is of a task that left unseen; what ran from then on was not seen either.
@@ -170,7 +126,7 @@ const fn flags(is_kthread: bool) -> u32 {
 #[inline(never)]
 pub(crate) fn mend_break(timeline: &mut Timeline, prev: Task, n_missed: u64, now: u64) -> u32 {
     let mut since_ns = now.saturating_sub(prev.present_stint());
-    if let Some(stint) = present(timeline) {
+    if let Some(stint) = present_mut(timeline) {
         if n_missed != 1 {
             stint.tid = TID_UNSEEN;
         }

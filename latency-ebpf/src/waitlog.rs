@@ -6,8 +6,8 @@ use latency_common::{
     cpu::CpuState,
     interrupt::Source,
     loss::Loss,
-    record::{N_WAIT_STINTS, RecordTag, WaitRecord},
-    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Timeline},
+    record::{IS_KERNEL_THREAD, N_WAIT_STINTS, RecordTag, WaitRecord, WaitStint},
+    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, Timeline},
 };
 
 use crate::{
@@ -16,8 +16,7 @@ use crate::{
     maps::{LONGEST, RECORDS, count_loss},
     rows::NO_WAKEUP,
     state::TaskState,
-    task::Task,
-    timeline::{identify_present, resolve},
+    task::{Task, identity_at},
 };
 
 /// Records the wait that ends now where it is long enough; called before the next stint begins.
@@ -26,8 +25,7 @@ pub(crate) fn record(
     state: &TaskState,
     task: Task,
     cpu: &mut CpuState,
-    timeline: &mut Timeline,
-    prev: Task,
+    timeline: &Timeline,
     now: u64,
 ) {
     let ns = now.saturating_sub(state.since_ns);
@@ -36,7 +34,6 @@ pub(crate) fn record(
     } else if ns < g::OVER_NS.read() {
         return;
     }
-    identify_present(timeline, prev);
     send(state, task, timeline, now);
 }
 
@@ -128,10 +125,7 @@ fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
     for (back, to) in (1..).zip(&mut record.stints) {
         let number = (timeline.n_stints as usize).wrapping_sub(back) & (N_STINTS - 1);
         if let Some(stint) = timeline.stints.get(number) {
-            *to = *stint;
-            if to.tid != 0 {
-                resolve(to);
-            }
+            copy_stint(to, stint);
         }
     }
     record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
@@ -143,4 +137,30 @@ fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
         }
     }
     record.n_interrupts = timeline.n_interrupts.min(N_WAIT_STINTS as u32);
+}
+
+#[inline(always)]
+fn copy_stint(to: &mut WaitStint, stint: &Stint) {
+    *to = WaitStint {
+        since_ns: stint.since_ns,
+        interrupted_before_ns: stint.interrupted_before_ns,
+        cgroup_id: 0,
+        tid: stint.tid,
+        tgid: 0,
+        flags: 0,
+        stack: stint.stack,
+        comm: [0; 16],
+    };
+    if stint.tid != 0
+        && let Some(identity) = identity_at(stint.address, stint.tid)
+    {
+        to.cgroup_id = identity.cgroup_id;
+        to.tgid = identity.tgid;
+        to.flags = if identity.is_kthread {
+            IS_KERNEL_THREAD
+        } else {
+            0
+        };
+        to.comm = identity.comm;
+    }
 }
