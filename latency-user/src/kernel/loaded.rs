@@ -17,19 +17,21 @@ use latency_common::{
     counters::TaskCounters,
     cpu::CpuState,
     hist::{HistSlot, N_HISTS},
+    interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{CgroupRecord, RecordTag, TaskRecord},
+    record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
     select::Control,
 };
 
 use super::{
     btf::KernelTypes,
+    caches::last_level_cache,
     features::Features,
     object::{self, LoadOptions, take},
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
 };
-use crate::Error;
+use crate::{Error, model::InterruptTotal};
 
 /// A record of the ring.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub enum Record {
     Exit(Box<TaskRecord>),
     /// A cgroup was made.
     Cgroup(Box<CgroupRecord>),
+    /// A long wait has ended.
+    Wait(Box<WaitRecord>),
     /// Of a shape that is not known.
     Malformed,
 }
@@ -61,6 +65,7 @@ pub struct Kernel {
     pub pool: HistPool,
     ring: RingBuf<MapData>,
     cpus: Array<MapData, CpuState>,
+    sources: PerCpuArray<MapData, InterruptCounters>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
     shared_hists: PerCpuArray<MapData, HistSlot>,
@@ -91,6 +96,7 @@ impl Kernel {
             pool: HistPool::new(ebpf.map("HISTS"), options.n_hists, free)?,
             ring: take(&mut ebpf, "RECORDS")?,
             cpus: take(&mut ebpf, "CPUS")?,
+            sources: take(&mut ebpf, "SOURCES")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
@@ -99,12 +105,27 @@ impl Kernel {
             logs: logs.map_err(|error| Error::Setup(format!("cannot read logs: {error}")))?,
             ebpf,
         };
+        this.tell_caches()?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
         for attachment in programs::attachments(options.detail, features, options.needs) {
             programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
         Ok(this)
+    }
+
+    /// Lets the programs know which CPUs share a cache.
+    fn tell_caches(&mut self) -> Result<(), Error> {
+        for cpu in 0..self.cpus.len() {
+            let state = CpuState {
+                cache: last_level_cache(cpu),
+                ..CpuState::default()
+            };
+            self.cpus
+                .set(cpu, state, 0)
+                .map_err(|error| Error::Setup(format!("cannot write map CPUS: {error}")))?;
+        }
+        Ok(())
     }
 
     /// Looks at all tasks: selects those that fit and lets go of those that no longer do.
@@ -179,6 +200,9 @@ impl Kernel {
             (tag, len) if tag == RecordTag::Cgroup as u64 && len == size_of::<CgroupRecord>() => {
                 Record::Cgroup(Box::new(from_bytes(&item)))
             }
+            (tag, len) if tag == RecordTag::Wait as u64 && len == size_of::<WaitRecord>() => {
+                Record::Wait(Box::new(from_bytes(&item)))
+            }
             _ => Record::Malformed,
         })
     }
@@ -187,6 +211,27 @@ impl Kernel {
     #[must_use]
     pub fn cpu_states(&self) -> Vec<CpuState> {
         self.cpus.iter().filter_map(Result::ok).collect()
+    }
+
+    /// All interrupts that were handled, over all CPUs.
+    #[must_use]
+    pub fn interrupts(&self) -> Vec<InterruptTotal> {
+        let totals = (0..N_SOURCES).filter_map(|row| {
+            let values = self.sources.get(&row, 0).ok()?;
+            let mut total = InterruptTotal {
+                source: Source::of_row(row),
+                count: 0,
+                sum_ns: 0,
+                max_ns: 0,
+            };
+            for counters in values.iter() {
+                total.count += counters.count;
+                total.sum_ns += counters.sum_ns;
+                total.max_ns = total.max_ns.max(counters.max_ns);
+            }
+            Some(total)
+        });
+        totals.filter(|total| total.count > 0).collect()
     }
 
     /// Losses by kind, over all CPUs.

@@ -3,7 +3,7 @@
 use latency_common::config::Detail;
 use serde::Serialize;
 
-use super::{Audit, Censored, Host, Losses, Stats};
+use super::{Audit, Censored, Host, InterruptTotalStats, Losses, Stats};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -142,6 +142,8 @@ pub struct Report {
     pub n_processes: u64,
     /// Rows, largest sum of waits first.
     pub rows: Vec<Row>,
+    /// All interrupts that ran, on any CPU, largest sum first.
+    pub interrupts: Vec<InterruptTotalStats>,
     /// The audit of the totals.
     pub audit: Audit,
     /// Waits cut by the window.
