@@ -1,11 +1,8 @@
 //! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
 
 use crate::{
-    attribution::N_PARTS,
-    counters::TaskCounters,
-    hist::N_TASK_HISTS,
-    interrupt::Source,
-    timeline::{RecentInterrupt, Stint},
+    attribution::N_PARTS, counters::TaskCounters, hist::N_TASK_HISTS, interrupt::Source,
+    timeline::RecentInterrupt,
 };
 
 /// Longest cgroup path that is carried; a longer one is cut and marked.
@@ -103,6 +100,31 @@ pub const N_LONGEST: usize = 16;
 /// Stints, and interrupts, of which a [`WaitRecord`] has room for the last.
 pub const N_WAIT_STINTS: usize = 16;
 
+/// [`WaitStint::flags`]: a thread of the kernel.
+pub const IS_KERNEL_THREAD: u32 = 1;
+
+/// A stint within a wait, and whose it was. It ends where the next one begins.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitStint {
+    /// When it began.
+    pub since_ns: u64,
+    /// The CPU's time in interrupts before that.
+    pub interrupted_before_ns: u64,
+    /// Its cgroup; 0 where the task has gone since.
+    pub cgroup_id: u64,
+    /// Thread id; 0 for idle, `timeline::TID_UNSEEN` where it was not seen.
+    pub tid: u32,
+    /// Process id; 0 where the task has gone since.
+    pub tgid: u32,
+    /// The bit above.
+    pub flags: u32,
+    /// The number of its kernel stack in the map of stacks, plus one; 0 without.
+    pub stack: u32,
+    /// Name; empty where the task has gone since.
+    pub comm: [u8; 16],
+}
+
 /// One wait that was among the longest, or over the threshold: what happened in it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +174,7 @@ pub struct WaitRecord {
     /// Name of the waker.
     pub waker_comm: [u8; 16],
     /// Who ran on `cpu` during the wait, the newest first; the oldest may have begun before.
-    pub stints: [Stint; N_WAIT_STINTS],
+    pub stints: [WaitStint; N_WAIT_STINTS],
     /// Interrupts there, likewise.
     pub interrupts: [RecentInterrupt; N_WAIT_STINTS],
 }

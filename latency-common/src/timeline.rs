@@ -2,8 +2,9 @@
 
 use crate::interrupt::{N_CATEGORIES, Source};
 
-/// Stints kept: a power of two.
-pub const N_STINTS: usize = 64;
+/// Stints kept: a power of two. A task that waits for one tick behind two that hand the CPU to each other
+/// as fast as they can waits through about as many.
+pub const N_STINTS: usize = 1024;
 
 /// Interrupts kept: a power of two.
 pub const N_RECENT_INTERRUPTS: usize = 64;
@@ -14,9 +15,6 @@ pub const MAX_DEPTH: usize = 8;
 /// `Stint::tid` where what ran was not seen.
 pub const TID_UNSEEN: u32 = u32::MAX;
 
-/// `Stint::flags`: a thread of the kernel.
-pub const IS_KERNEL_THREAD: u32 = 1;
-
 /// A task on the CPU. It ends where the next one begins.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,39 +23,55 @@ pub struct Stint {
     pub since_ns: u64,
     /// The CPU's time in interrupts before that.
     pub interrupted_before_ns: u64,
-    /// Cgroup of the task.
-    pub cgroup_id: u64,
+    /// Address of the task: with `tid`, by which it can be told whether the task is still there.
+    pub address: u64,
     /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
     pub tid: u32,
-    /// Process id.
-    pub tgid: u32,
-    /// The bits above.
-    pub flags: u32,
     /// Its kernel stack where it was switched out, or where a tick found somebody overdue: the
     /// number in the map of stacks, plus one; 0 without.
     pub stack: u32,
-    /// Name.
-    pub comm: [u8; 16],
-    /// Its system call, plus one, with `stack`; 0 outside.
-    pub syscall: u32,
-    /// Fills a cache line.
-    pub reserved: u32,
 }
 
-/// An interrupt that ended.
+/// An interrupt that ended, or several runs of it with nothing else in between: a flood does not push
+/// everything else out of the past.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecentInterrupt {
-    /// When it began.
+    /// When the first began.
     pub since_ns: u64,
-    /// When it ended.
+    /// When the last ended.
     pub until_ns: u64,
-    /// Its time without what interrupted it.
+    /// Their time, without what interrupted them and what lies between them.
     pub own_ns: u64,
     /// Which.
     pub source: Source,
-    /// Fills up to eight bytes.
-    pub reserved: u32,
+    /// Runs.
+    pub count: u32,
+}
+
+impl RecentInterrupt {
+    /// What of it lies at `from` or later; of several runs the share that this is of their time.
+    #[must_use]
+    pub const fn since(&self, from: u64) -> Self {
+        let length_ns = self.until_ns.saturating_sub(self.since_ns);
+        let within_ns = self.until_ns.saturating_sub(from);
+        if within_ns >= length_ns {
+            return *self;
+        }
+        if self.count == 1 {
+            let own_ns = if self.own_ns < within_ns {
+                self.own_ns
+            } else {
+                within_ns
+            };
+            return Self { own_ns, ..*self };
+        }
+        Self {
+            own_ns: self.own_ns * within_ns / length_ns,
+            count: 1 + ((self.count - 1) as u64 * within_ns / length_ns) as u32,
+            ..*self
+        }
+    }
 }
 
 /// An interrupt that is active.
@@ -105,5 +119,5 @@ pub struct Timeline {
 }
 
 const _: () = assert!(core::mem::offset_of!(Timeline, active) == 64);
-const _: () = assert!(size_of::<Stint>() == 64);
+const _: () = assert!(size_of::<Stint>() == 32);
 const _: () = assert!(core::mem::offset_of!(Timeline, stints).is_multiple_of(64));

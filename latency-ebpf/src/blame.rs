@@ -8,10 +8,14 @@ use latency_common::{
         Attribution, Culprit, CulpritKind, N_CULPRIT_NAMES, N_CULPRIT_TASKS, N_INTERRUPTS,
     },
     interrupt::Source,
-    timeline::{IS_KERNEL_THREAD, Stint},
+    timeline::{RecentInterrupt, Stint},
 };
 
-use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
+use crate::{
+    cgroup::cgroup_id,
+    state::TaskState,
+    task::{Identity, Task, identity_at},
+};
 
 /// What tells how a culprit is related to the waiting task.
 #[repr(C)]
@@ -19,7 +23,7 @@ use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
 pub(crate) struct Victim {
     pub(crate) cgroup_id: u64,
     pub(crate) tgid: u32,
-    pub(crate) reserved: u32,
+    pub(crate) tid: u32,
 }
 
 impl Victim {
@@ -28,22 +32,23 @@ impl Victim {
         Self {
             cgroup_id: cgroup_id(task),
             tgid: task.tgid(),
-            reserved: 0,
+            tid: task.tid(),
         }
     }
 }
 
-/// Books time of the stint that a waiting task waited through.
+/// Books time of the stint that a waiting task waited through; false where nobody knows whose it was.
 #[inline(always)]
 pub(crate) fn blame(
     state: &mut TaskState,
     stint: &Stint,
     ns: u64,
     victim: impl FnOnce() -> Victim,
-) {
+) -> bool {
     let [first, ..] = &mut state.counters.attribution.culprits;
     if first.tid == stint.tid {
         add(first, ns);
+        true
     } else {
         let victim = victim();
         blame_another(
@@ -52,17 +57,20 @@ pub(crate) fn blame(
             ns,
             victim.tgid,
             victim.cgroup_id,
-        );
+        ) != 0
     }
 }
 
+/// Adds a stretch.
 #[inline(always)]
-fn add(row: &mut Culprit, ns: u64) {
+pub(crate) fn add(row: &mut Culprit, ns: u64) {
     row.sum_ns += ns;
     row.max_ns = row.max_ns.max(ns);
     row.count += 1;
 }
 
+/// Returns 1 where it found a row.
+///
 /// VERIFIER: exported, so that the kernel verifies it once and not at each turn of its callers' loops.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -87,47 +95,48 @@ extern "C" fn blame_another(
         };
         if row.tid == stint.tid {
             add(row, ns);
-            return 0;
+            return 1;
         }
         if row.count == 0 {
-            begin_row(row, kind(stint, victim_tgid, victim_cgroup_id), stint, ns);
-            return 0;
+            least = index;
+            break;
         }
         if row.sum_ns < least_ns {
             least_ns = row.sum_ns;
             least = index;
         }
     }
+    let Some(identity) = identity_at(stint.address, stint.tid) else {
+        return 0;
+    };
+    let kind = kind(&identity, victim_tgid, victim_cgroup_id);
     let Some(row) = attribution.culprits.get_mut(least) else {
         return 0;
     };
     let evicted = *row;
-    begin_row(row, kind(stint, victim_tgid, victim_cgroup_id), stint, ns);
-    join_name(attribution, &evicted);
-    0
-}
-
-#[inline(always)]
-fn begin_row(row: &mut Culprit, kind: CulpritKind, stint: &Stint, ns: u64) {
     *row = Culprit {
         sum_ns: ns,
         max_ns: ns,
-        cgroup_id: stint.cgroup_id,
+        cgroup_id: identity.cgroup_id,
         count: 1,
         tid: stint.tid,
-        tgid: stint.tgid,
+        tgid: identity.tgid,
         kind: kind as u32,
-        comm: stint.comm,
+        comm: identity.comm,
     };
+    if evicted.count != 0 {
+        join_name(attribution, &evicted);
+    }
+    1
 }
 
 #[inline(always)]
-fn kind(stint: &Stint, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
-    if stint.flags & IS_KERNEL_THREAD != 0 {
+fn kind(culprit: &Identity, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
+    if culprit.is_kthread {
         CulpritKind::KernelThread
-    } else if stint.tgid == victim_tgid {
+    } else if culprit.tgid == victim_tgid {
         CulpritKind::SameProcess
-    } else if stint.cgroup_id == victim_cgroup_id {
+    } else if culprit.cgroup_id == victim_cgroup_id {
         CulpritKind::SameCgroup
     } else {
         CulpritKind::Foreign
@@ -175,16 +184,21 @@ fn merge(row: &mut Culprit, from: &Culprit) {
     row.comm = from.comm;
 }
 
-/// Books time of an interrupt that a waiting task waited through.
+/// Books runs of an interrupt that a waiting task waited through.
 #[inline(always)]
-pub(crate) fn share(state: &mut TaskState, source: Source, ns: u64) {
-    share_among(&raw mut state.counters.attribution, source.0, ns);
+pub(crate) fn share(state: &mut TaskState, runs: &RecentInterrupt) {
+    share_among(
+        &raw mut state.counters.attribution,
+        runs.source.0,
+        runs.count,
+        runs.own_ns,
+    );
 }
 
 /// VERIFIER: as above.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn share_among(attribution: *mut Attribution, source: u32, ns: u64) -> u32 {
+extern "C" fn share_among(attribution: *mut Attribution, source: u32, count: u32, ns: u64) -> u32 {
     // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
     let Some(attribution) = (unsafe { attribution.as_mut() }) else {
         return 0;
@@ -199,7 +213,7 @@ extern "C" fn share_among(attribution: *mut Attribution, source: u32, ns: u64) -
         } else if row.source != source {
             continue;
         }
-        row.count += 1;
+        row.count += count;
         row.sum_ns += ns;
         break;
     }

@@ -13,7 +13,10 @@ use latency_common::{
     timeline::{ActiveInterrupt, N_RECENT_INTERRUPTS, RecentInterrupt, Timeline},
 };
 
-use crate::maps::{SOURCES, count_loss, timeline};
+use crate::{
+    maps::{SOURCES, count_loss, timeline},
+    timeline::present,
+};
 
 /// An interrupt begins on this CPU.
 #[inline(always)]
@@ -79,7 +82,7 @@ pub(crate) fn end(source: Source) {
             until_ns: now,
             own_ns,
             source,
-            reserved: 0,
+            count: 1,
         },
     );
     if let Some(counters) = SOURCES.get_ptr_mut(source.row()) {
@@ -128,10 +131,25 @@ fn leave_context(timeline: &mut Timeline, now: u64) {
     timeline.context_since_ns = now;
 }
 
+/// A switch begins a new entry: most waits begin there.
 #[inline(always)]
 fn remember(timeline: &mut Timeline, interrupt: RecentInterrupt) {
-    let row = timeline.n_interrupts as usize & (N_RECENT_INTERRUPTS - 1);
-    if let Some(recent) = timeline.interrupts.get_mut(row) {
+    let present_since_ns = present(timeline).map_or(0, |stint| stint.since_ns);
+    let number = timeline.n_interrupts as usize;
+    let newest = number.wrapping_sub(1) & (N_RECENT_INTERRUPTS - 1);
+    if let Some(recent) = timeline.interrupts.get_mut(newest)
+        && recent.source == interrupt.source
+        && recent.since_ns >= present_since_ns
+    {
+        recent.until_ns = interrupt.until_ns;
+        recent.own_ns += interrupt.own_ns;
+        recent.count += 1;
+        return;
+    }
+    if let Some(recent) = timeline
+        .interrupts
+        .get_mut(number & (N_RECENT_INTERRUPTS - 1))
+    {
         *recent = interrupt;
     }
     timeline.n_interrupts = timeline.n_interrupts.wrapping_add(1);

@@ -9,6 +9,7 @@ use latency_common::{
     cpu::CpuState,
     loss::Loss,
     record::TaskPhase,
+    timeline::Timeline,
 };
 
 use crate::{
@@ -41,13 +42,15 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         next,
         is_preempt: ctx.arg::<u8>(0) != 0,
         is_chained: n_missed == 0,
-        here,
         // SAFETY: the helper has no precondition.
         now: unsafe { bpf_ktime_get_ns() },
     };
-    if g::ATTRIBUTE.read() != 0
-        && let Some(timeline) = timeline(here)
-    {
+    let mut timeline = if g::ATTRIBUTE.read() == 0 {
+        None
+    } else {
+        timeline(here)
+    };
+    if let Some(timeline) = timeline.as_deref_mut() {
         if timeline.depth != 0 {
             abandon(timeline);
         }
@@ -55,11 +58,9 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
             mend_break(timeline, prev, n_missed, switch.now);
         }
     }
-    leave(&switch, cpu);
-    enter(&switch, cpu);
-    if g::ATTRIBUTE.read() != 0
-        && let Some(timeline) = timeline(here)
-    {
+    leave(&switch, cpu, timeline.as_deref());
+    enter(&switch, cpu, timeline.as_deref());
+    if let Some(timeline) = timeline {
         begin_stint(timeline, next, switch.now);
     }
     cpu.evidence = 0;
@@ -75,12 +76,11 @@ struct Switch {
     is_preempt: bool,
     /// `prev` is the task last switched in here.
     is_chained: bool,
-    here: u32,
     now: u64,
 }
 
 #[inline(always)]
-fn leave(switch: &Switch, cpu: &mut CpuState) {
+fn leave(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
     let prev = switch.prev;
     if prev.is_idle() {
         return;
@@ -89,7 +89,7 @@ fn leave(switch: &Switch, cpu: &mut CpuState) {
         return;
     };
     if state.is(SELECTED) {
-        switch_out(switch, state, cpu);
+        switch_out(switch, state, cpu, timeline);
     } else {
         leave_unselected(prev, state, switch.now);
     }
@@ -104,12 +104,12 @@ pub(crate) fn leave_unselected(prev: Task, state: &mut TaskState, now: u64) {
 }
 
 #[inline(always)]
-fn enter(switch: &Switch, cpu: &mut CpuState) {
+fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
     if !switch.next.is_idle()
         && let Some(state) = tracked(switch.next, switch.now)
         && state.is(SELECTED)
     {
-        switch_in(switch, state, cpu);
+        switch_in(switch, state, cpu, timeline);
     }
 }
 
@@ -176,16 +176,15 @@ fn seed(task: Task, now: u64) -> Option<&'static mut TaskState> {
 }
 
 #[inline(always)]
-fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
+fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState, timeline: Option<&Timeline>) {
     let &Switch {
         prev,
         next,
         is_preempt,
-        here,
         now,
         ..
     } = switch;
-    end_stint(switch, state);
+    end_stint(switch, state, timeline);
     book_kernel_wait(state, prev);
     let prev_state = prev.state();
     let is_runnable = still_runnable(is_preempt, prev_state);
@@ -198,8 +197,8 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
         note_preemptor(state, next, class);
         state.class = class as u8;
         state.set_phase(TaskPhase::Queued, now);
-        if g::ATTRIBUTE.read() != 0 {
-            segment::begin(state, here, now);
+        if let Some(timeline) = timeline {
+            segment::begin_on(state, timeline, now);
             if matches!(class, WaitClass::Throttled) {
                 throttle::begin(state, prev);
             }
@@ -214,21 +213,19 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
 
 /// Books the time on the CPU in both accounts, where the switch-in was seen.
 #[inline(always)]
-fn end_stint(switch: &Switch, state: &mut TaskState) {
+fn end_stint(switch: &Switch, state: &mut TaskState, timeline: Option<&Timeline>) {
     let &Switch {
         prev,
         is_chained,
-        here,
         now,
         ..
     } = switch;
     let sum_exec = prev.sum_exec();
     let kernel_ns = sum_exec.wrapping_sub(state.last_sum_exec);
     state.last_sum_exec = sum_exec;
-    if g::ATTRIBUTE.read() != 0
+    if is_chained
         && state.is_in(TaskPhase::Running)
-        && is_chained
-        && let Some(timeline) = timeline(here)
+        && let Some(timeline) = timeline
     {
         book_stolen(state, timeline);
     }
@@ -281,21 +278,24 @@ pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, 
 }
 
 #[inline(always)]
-fn switch_in(switch: &Switch, state: &mut TaskState, cpu: &mut CpuState) {
-    let &Switch {
-        next, here, now, ..
-    } = switch;
+fn switch_in(
+    switch: &Switch,
+    state: &mut TaskState,
+    cpu: &mut CpuState,
+    timeline: Option<&Timeline>,
+) {
+    let &Switch { next, now, .. } = switch;
     if state.is_in(TaskPhase::Queued) {
         if state.is(FRESH) {
             state.flags &= !FRESH;
         }
         let wait_ns = elapsed(state.since_ns, now);
         book_wait(state, next, wait_ns);
-        take_apart(switch, state, cpu);
+        take_apart(switch, state, cpu, timeline);
         if state.class == WaitClass::Wakeup as u8 {
             let latency_ns = elapsed(state.waking_at_ns, now);
             book_latency(state, next, latency_ns);
-            if g::ATTRIBUTE.read() != 0 {
+            if timeline.is_some() {
                 book_wakeup(state, wait_ns, latency_ns);
             }
         }
@@ -303,25 +303,29 @@ fn switch_in(switch: &Switch, state: &mut TaskState, cpu: &mut CpuState) {
         // Selected between its wakeup and now: the wait began before the window.
         state.class = WaitClass::OpenAtStart as u8;
         book_wait(state, next, elapsed(state.since_ns, now));
-        take_apart(switch, state, cpu);
+        take_apart(switch, state, cpu, timeline);
         state.flags &= !FRESH;
     } else {
         book_unmeasured(state);
     }
     state.set_phase(TaskPhase::Running, now);
-    if g::ATTRIBUTE.read() != 0 {
-        segment::begin(state, here, now);
+    if let Some(timeline) = timeline {
+        segment::begin_on(state, timeline, now);
     }
 }
 
 /// What the wait that ends was made of.
 #[inline(always)]
-fn take_apart(switch: &Switch, state: &mut TaskState, cpu: &mut CpuState) {
-    if g::ATTRIBUTE.read() != 0
-        && let Some(timeline) = timeline(switch.here)
-    {
-        segment::end(state, switch.next, timeline, switch.now);
-        waitlog::record(state, switch.next, cpu, timeline, switch.now);
+fn take_apart(
+    switch: &Switch,
+    state: &mut TaskState,
+    cpu: &mut CpuState,
+    timeline: Option<&Timeline>,
+) {
+    if let Some(timeline) = timeline {
+        let &Switch { next, now, .. } = switch;
+        segment::end(state, next, timeline, now);
+        waitlog::record(state, next, cpu, timeline, now);
         state.flags &= !MOVED;
     }
 }

@@ -5,6 +5,7 @@
 
 use latency_common::{
     attribution::{N_PARTS, Part},
+    class::WaitClass,
     interrupt::N_CATEGORIES,
     timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, TID_UNSEEN, Timeline},
 };
@@ -15,8 +16,11 @@ use crate::{
     state::{MOVED, TaskState},
     task::Task,
     throttle,
-    timeline::{Reading, present_since, read, stint},
+    timeline::{Reading, present, read},
 };
+
+/// Stints visited by one call: the verifier follows a loop turn by turn, but a call once.
+const STINTS_AT_ONCE: usize = 32;
 
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
 #[repr(C)]
@@ -29,6 +33,8 @@ struct Segment {
     interrupted_ns: u64,
     /// For who is waiting, where several had the CPU.
     victim: Victim,
+    /// Stints that were visited.
+    n_visited: u64,
     /// 1 where some of the wait before `from` was out of quota: totals read at its begin do not fit.
     is_shifted: u64,
 }
@@ -42,6 +48,7 @@ impl Segment {
             left: now.saturating_sub(state.segment_since_ns),
             interrupted_ns,
             victim: Victim::default(),
+            n_visited: 0,
             is_shifted: 0,
         }
     }
@@ -60,16 +67,48 @@ impl Segment {
 /// A task begins to wait on a CPU: because it was queued, or because it was moved there.
 #[inline(always)]
 pub(crate) fn begin(state: &mut TaskState, cpu: u32, now: u64) {
-    state.segment_since_ns = now;
     if let Some(timeline) = timeline(cpu) {
-        state.base = read(timeline, now);
+        begin_on(state, timeline, now);
     }
 }
 
-/// Books the segment that ends as the task gets the CPU, and with it the wait; the timeline's newest
-/// stint is still that of the task before.
+/// As `begin`, where the CPU's timeline is at hand.
+#[inline(always)]
+pub(crate) fn begin_on(state: &mut TaskState, timeline: &Timeline, now: u64) {
+    state.segment_since_ns = now;
+    state.base = read(timeline, now);
+}
+
+/// Books the wait that ends as the task gets the CPU; the timeline's present stint is still that of the
+/// task before.
 #[inline(always)]
 pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) {
+    let is_plain = !state.is(MOVED)
+        && state.class != WaitClass::Throttled as u8
+        && timeline.version == state.base.version;
+    let Some(stint) = present(timeline) else {
+        return;
+    };
+    if is_plain && stint.since_ns <= state.segment_since_ns {
+        // One task had the CPU all the time, without an interrupt: nearly every wait.
+        let ns = now.saturating_sub(state.segment_since_ns);
+        let part = match part_of(stint, task.tid()) {
+            Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
+            part => part,
+        };
+        if let Some(sum) = state.counters.attribution.parts.get_mut(part as usize) {
+            *sum += ns;
+        }
+        state.only_part = part as u8 + 1;
+    } else {
+        state.only_part = 0;
+        end_at_large(state, task, timeline, now);
+    }
+}
+
+/// Out of line, like all that is rare.
+#[inline(never)]
+fn end_at_large(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) -> u32 {
     let mut segment = Segment::new(state, now, timeline.interrupted_ns);
     if state.is(MOVED) {
         take_move(state, task, &mut segment);
@@ -81,6 +120,7 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u
     for (sum, part) in sums.iter_mut().zip(&state.parts) {
         *sum += part;
     }
+    0
 }
 
 /// Books the segment that a move to another CPU ends, and begins the next one there.
@@ -90,7 +130,8 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
         state.parts = [0; N_PARTS];
     }
     if let Some(timeline) = timeline(task.cpu()) {
-        let mut segment = Segment::new(state, now, sum(&read(timeline, now)));
+        let interrupted_ns = sum(&read(timeline, now));
+        let mut segment = Segment::new(state, now, interrupted_ns);
         settle(state, task, timeline, &mut segment);
     }
     state.flags |= MOVED;
@@ -110,13 +151,20 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     }
     let reading = read(timeline, now);
     let mut segment = Segment::new(state, now, sum(&reading));
+    segment.victim.tid = task.tid();
     let throttled_ns = throttle::part_of(state, task, segment.left);
     segment.take(parts, Part::Throttled, throttled_ns);
     segment.from += throttled_ns;
     if throttled_ns == 0 {
         take_interrupts(&mut segment, &growth(&reading, &state.base), parts);
     }
-    look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment);
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment) != 0 {
+            break;
+        }
+    }
+    let left = segment.left;
+    segment.take(parts, Part::Unattributed, left);
 }
 
 /// A queued task leaves one queue at `sched_migrate_task`; the kernel notes, by the new queue's
@@ -150,16 +198,15 @@ fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut 
     if timeline.version != state.base.version {
         settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
     }
-    if present_since(timeline) <= segment.from {
-        // One task had the CPU all the time: nearly every wait.
-        if let Some(stint) = stint(timeline, timeline.n_stints.wrapping_sub(1)) {
-            let left = segment.left;
-            settle_stint(state, stint, left, segment, || Victim::of(task));
+    segment.victim = Victim::of(task);
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment) != 0 {
+            break;
         }
-    } else {
-        segment.victim = Victim::of(task);
-        settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment);
     }
+    // What is older than the timeline keeps has no name.
+    let left = segment.left;
+    segment.take(&mut state.parts, Part::Unattributed, left);
 }
 
 /// By the totals; the recent past gives the names, and the sums where the totals do not fit.
@@ -187,12 +234,11 @@ extern "C" fn settle_interrupts(
         if recent.until_ns <= segment.from {
             break;
         }
-        let within = recent.until_ns - recent.since_ns.max(segment.from);
-        let own_ns = recent.own_ns.min(within);
-        if let Some(sum) = ns.get_mut(recent.source.category() as usize) {
-            *sum += own_ns;
+        let within = recent.since(segment.from);
+        if let Some(sum) = ns.get_mut(within.source.category() as usize) {
+            *sum += within.own_ns;
         }
-        share(state, recent.source, own_ns);
+        share(state, &within);
     }
     if segment.is_shifted == 0 {
         ns = growth(&read(timeline, segment.until), &state.base);
@@ -203,18 +249,19 @@ extern "C" fn settle_interrupts(
 
 #[inline(always)]
 fn growth(later: &Reading, earlier: &Reading) -> [u64; N_CATEGORIES] {
-    let ([a, b, c], [d, e, f]) = (later.ns, earlier.ns);
+    let [irq, softirq, tick] = later.ns;
+    let [irq_before, softirq_before, tick_before] = earlier.ns;
     [
-        a.saturating_sub(d),
-        b.saturating_sub(e),
-        c.saturating_sub(f),
+        irq.saturating_sub(irq_before),
+        softirq.saturating_sub(softirq_before),
+        tick.saturating_sub(tick_before),
     ]
 }
 
 #[inline(always)]
 fn sum(reading: &Reading) -> u64 {
-    let [a, b, c] = reading.ns;
-    a + b + c
+    let [irq, softirq, tick] = reading.ns;
+    irq + softirq + tick
 }
 
 #[inline(always)]
@@ -226,31 +273,18 @@ fn take_interrupts(segment: &mut Segment, ns: &[u64; N_CATEGORIES], parts: &mut 
 
 /// What it means for the waiting task that the task of this stint had the CPU.
 #[inline(always)]
-fn part_of(stint: &Stint) -> Part {
+fn part_of(stint: &Stint, victim_tid: u32) -> Part {
     match stint.tid {
         0 => Part::IdleExit,
-        TID_UNSEEN => Part::Unexplained,
+        // A task cannot wait for itself: its switch-out was not seen.
+        tid if tid == TID_UNSEEN || tid == victim_tid => Part::Unexplained,
         _ => Part::OtherTasks,
     }
 }
 
-#[inline(always)]
-fn settle_stint(
-    state: &mut TaskState,
-    stint: &Stint,
-    ns: u64,
-    segment: &mut Segment,
-    victim: impl FnOnce() -> Victim,
-) {
-    let part = part_of(stint);
-    if matches!(part, Part::OtherTasks) {
-        blame(state, stint, ns.min(segment.left), victim);
-    }
-    segment.take(&mut state.parts, part, ns);
-}
-
-/// Several tasks had the CPU: each is charged for its stint. What is older than the timeline keeps
-/// has no name. VERIFIER: see `settle_interrupts`.
+/// Charges whoever had the CPU for its stint, some stints at a time; 1 when all are done.
+///
+/// VERIFIER: see `settle_interrupts`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn settle_stints(
@@ -265,15 +299,20 @@ extern "C" fn settle_stints(
         return 0;
     };
     let victim = segment.victim;
-    each_stint(timeline, segment, |segment, stint, ns| {
-        settle_stint(state, stint, ns, segment, || victim);
-    });
-    let left = segment.left;
-    segment.take(&mut state.parts, Part::Unattributed, left);
-    0
+    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
+        let part = match part_of(stint, victim.tid) {
+            Part::OtherTasks if !blame(state, stint, ns.min(segment.left), || victim) => {
+                Part::Unattributed
+            }
+            part => part,
+        };
+        segment.take(&mut state.parts, part, ns);
+    }))
 }
 
-/// As above, without names. VERIFIER: see `settle_interrupts`.
+/// As above, without names.
+///
+/// VERIFIER: see `settle_interrupts`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn look_at_stints(
@@ -287,41 +326,41 @@ extern "C" fn look_at_stints(
     else {
         return 0;
     };
-    each_stint(timeline, segment, |segment, stint, ns| {
-        segment.take(parts, part_of(stint), ns);
-    });
-    let left = segment.left;
-    segment.take(parts, Part::Unattributed, left);
-    0
+    let victim_tid = segment.victim.tid;
+    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
+        segment.take(parts, part_of(stint, victim_tid), ns);
+    }))
 }
 
-/// Visits the stints of a segment, the newest first, each with its time without interrupts. The one
-/// in which the segment begins gets what is left.
+/// Visits stints of a segment, the newest first, each with its time without interrupts; the one in
+/// which the segment begins gets what is left. True when there are no more.
 #[inline(always)]
-fn each_stint(
+fn some_stints(
     timeline: &Timeline,
     segment: &mut Segment,
     mut visit: impl FnMut(&mut Segment, &Stint, u64),
-) {
-    let (mut until, mut interrupted_ns) = (segment.until, segment.interrupted_ns);
-    let n_stints = timeline.n_stints;
-    for back in 1..=N_STINTS {
-        let number = (n_stints as usize).wrapping_sub(back);
-        let Some(stint) = timeline.stints.get(number & (N_STINTS - 1)) else {
-            break;
+) -> bool {
+    for _ in 0..STINTS_AT_ONCE {
+        segment.n_visited += 1;
+        let number = u64::from(timeline.n_stints).wrapping_sub(segment.n_visited);
+        let Some(stint) = timeline.stints.get(number as usize & (N_STINTS - 1)) else {
+            return true;
         };
-        if segment.left == 0 || back > n_stints as usize {
-            break;
+        if segment.left == 0 || segment.n_visited > u64::from(timeline.n_stints) {
+            return true;
         }
-        let is_first = stint.since_ns <= segment.from;
-        let own_ns = until
-            .saturating_sub(stint.since_ns)
-            .saturating_sub(interrupted_ns.saturating_sub(stint.interrupted_before_ns));
-        let ns = if is_first { segment.left } else { own_ns };
-        visit(segment, stint, ns);
-        if is_first {
-            break;
+        if stint.since_ns <= segment.from {
+            visit(segment, stint, segment.left);
+            return true;
         }
-        (until, interrupted_ns) = (stint.since_ns, stint.interrupted_before_ns);
+        let own_ns = segment.until.saturating_sub(stint.since_ns).saturating_sub(
+            segment
+                .interrupted_ns
+                .saturating_sub(stint.interrupted_before_ns),
+        );
+        visit(segment, stint, own_ns);
+        segment.until = stint.since_ns;
+        segment.interrupted_ns = stint.interrupted_before_ns;
     }
+    false
 }

@@ -64,12 +64,14 @@ pub(crate) struct TaskState {
     pub(crate) waker_row: u8,
     /// `Placement` of the open wait, after a wakeup.
     pub(crate) placement: u8,
+    /// The `Part`, plus one, of the last wait that was made of one only; 0 where `parts` holds it.
+    pub(crate) only_part: u8,
     /// Fills up to eight bytes.
-    pub(crate) reserved: [u8; 2],
+    pub(crate) reserved: u8,
     /// What is reported.
     pub(crate) counters: TaskCounters,
     /// What is known of the open, or the last, wait by `Part`: what moves have ended of it, and at its
-    /// end all.
+    /// end all. Not written for a wait of one part.
     pub(crate) parts: [u64; N_PARTS],
 }
 

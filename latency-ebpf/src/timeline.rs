@@ -2,10 +2,10 @@
 
 use latency_common::{
     interrupt::N_CATEGORIES,
-    timeline::{IS_KERNEL_THREAD, N_STINTS, Stint, TID_UNSEEN, Timeline},
+    timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
 };
 
-use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
+use crate::{state::TaskState, task::Task};
 
 /// The totals of a CPU's interrupts at one moment.
 #[repr(C)]
@@ -59,18 +59,6 @@ fn add_active(timeline: &Timeline, now: u64, reading: &mut Reading) {
     }
 }
 
-/// The stint of that number, if it has begun.
-#[inline(always)]
-pub(crate) fn stint(timeline: &Timeline, number: u32) -> Option<&Stint> {
-    timeline.stints.get(number as usize & (N_STINTS - 1))
-}
-
-/// When the task that has the CPU got it.
-#[inline(always)]
-pub(crate) fn present_since(timeline: &Timeline) -> u64 {
-    stint(timeline, timeline.n_stints.wrapping_sub(1)).map_or(0, |stint| stint.since_ns)
-}
-
 /// Books what interrupts took from a task that leaves the CPU.
 #[inline(always)]
 pub(crate) fn book_stolen(state: &mut TaskState, timeline: &Timeline) {
@@ -80,7 +68,7 @@ pub(crate) fn book_stolen(state: &mut TaskState, timeline: &Timeline) {
 }
 
 #[inline(never)]
-fn add_stolen(state: &mut TaskState, timeline: &Timeline) {
+fn add_stolen(state: &mut TaskState, timeline: &Timeline) -> u32 {
     let stolen = &mut state.counters.attribution.stolen;
     for category in 0..N_CATEGORIES {
         if let (Some(to), Some(now), Some(before)) = (
@@ -98,31 +86,37 @@ fn add_stolen(state: &mut TaskState, timeline: &Timeline) {
             *to += u64::from(now.wrapping_sub(*before));
         }
     }
+    0
 }
 
-/// Notes that `task` has the CPU from now on.
+/// Notes that `task` has the CPU from now on. Who it is, is looked up when somebody asks.
 #[inline(always)]
 pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
-    let interrupted_ns = timeline.interrupted_ns;
+    let interrupted_before_ns = timeline.interrupted_ns;
     let number = timeline.n_stints;
     timeline.n_stints = number.wrapping_add(1);
-    let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) else {
-        return;
-    };
-    stint.since_ns = now;
-    stint.interrupted_before_ns = interrupted_ns;
-    stint.tid = task.tid();
-    stint.stack = 0;
-    if stint.tid != 0 {
-        stint.tgid = task.tgid();
-        stint.flags = if task.is_kthread() {
-            IS_KERNEL_THREAD
-        } else {
-            0
+    if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
+        *stint = Stint {
+            since_ns: now,
+            interrupted_before_ns,
+            address: task.address(),
+            tid: task.tid(),
+            stack: 0,
         };
-        stint.comm = task.comm();
-        stint.cgroup_id = cgroup_id(task);
     }
+}
+
+/// The stint that goes on.
+#[inline(always)]
+pub(crate) fn present(timeline: &Timeline) -> Option<&Stint> {
+    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
+    timeline.stints.get(newest)
+}
+
+#[inline(always)]
+fn present_mut(timeline: &mut Timeline) -> Option<&mut Stint> {
+    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
+    timeline.stints.get_mut(newest)
 }
 
 /// The newest stint is of a task that left unseen; what ran from then on was not seen either.
@@ -130,12 +124,14 @@ pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
 /// Where exactly one switch was missed, `prev` followed it, and the kernel's own account says for how
 /// long; else the whole stretch is unseen.
 #[inline(never)]
-pub(crate) fn mend_break(timeline: &mut Timeline, prev: Task, n_missed: u64, now: u64) {
-    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
-    if n_missed != 1
-        && let Some(stint) = timeline.stints.get_mut(newest)
-    {
-        stint.tid = TID_UNSEEN;
+pub(crate) fn mend_break(timeline: &mut Timeline, prev: Task, n_missed: u64, now: u64) -> u32 {
+    let mut since_ns = now.saturating_sub(prev.present_stint());
+    if let Some(stint) = present_mut(timeline) {
+        if n_missed != 1 {
+            stint.tid = TID_UNSEEN;
+        }
+        since_ns = since_ns.max(stint.since_ns);
     }
-    begin_stint(timeline, prev, now.saturating_sub(prev.present_stint()));
+    begin_stint(timeline, prev, since_ns);
+    0
 }

@@ -1,11 +1,13 @@
 //! The story of a wait that was among the longest of its CPU, or over the threshold.
 
 use latency_common::{
+    attribution::N_PARTS,
     class::WaitClass,
     cpu::CpuState,
+    interrupt::Source,
     loss::Loss,
-    record::{N_WAIT_STINTS, RecordTag, WaitRecord},
-    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Timeline},
+    record::{IS_KERNEL_THREAD, N_WAIT_STINTS, RecordTag, WaitRecord, WaitStint},
+    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, Timeline},
 };
 
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
     maps::{LONGEST, RECORDS, count_loss},
     rows::NO_WAKEUP,
     state::TaskState,
-    task::Task,
+    task::{Task, identity_at},
 };
 
 /// Records the wait that ends now where it is long enough; called before the next stint begins.
@@ -78,6 +80,13 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.start_time_ns = task.start_boottime();
     record.cgroup_id = cgroup_id(task);
     record.parts = state.parts;
+    if state.only_part != 0 {
+        record.parts = [0; N_PARTS];
+        let part = (state.only_part as usize).wrapping_sub(1);
+        if let Some(ns) = record.parts.get_mut(part) {
+            *ns = now.saturating_sub(state.since_ns);
+        }
+    }
     record.interrupted_ns = timeline.interrupted_ns;
     record.tid = task.tid();
     record.tgid = task.tgid();
@@ -96,7 +105,7 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
 fn name_waker(record: &mut WaitRecord, state: &TaskState) {
     record.waking_at_ns = 0;
     record.waker_tid = 0;
-    record.waker_source = latency_common::interrupt::Source::default();
+    record.waker_source = Source::default();
     record.waker_comm = [0; 16];
     if state.class != WaitClass::Wakeup as u8 {
         return;
@@ -116,7 +125,7 @@ fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
     for (back, to) in (1..).zip(&mut record.stints) {
         let number = (timeline.n_stints as usize).wrapping_sub(back) & (N_STINTS - 1);
         if let Some(stint) = timeline.stints.get(number) {
-            *to = *stint;
+            copy_stint(to, stint);
         }
     }
     record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
@@ -128,4 +137,30 @@ fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
         }
     }
     record.n_interrupts = timeline.n_interrupts.min(N_WAIT_STINTS as u32);
+}
+
+#[inline(always)]
+fn copy_stint(to: &mut WaitStint, stint: &Stint) {
+    *to = WaitStint {
+        since_ns: stint.since_ns,
+        interrupted_before_ns: stint.interrupted_before_ns,
+        cgroup_id: 0,
+        tid: stint.tid,
+        tgid: 0,
+        flags: 0,
+        stack: stint.stack,
+        comm: [0; 16],
+    };
+    if stint.tid != 0
+        && let Some(identity) = identity_at(stint.address, stint.tid)
+    {
+        to.cgroup_id = identity.cgroup_id;
+        to.tgid = identity.tgid;
+        to.flags = if identity.is_kthread {
+            IS_KERNEL_THREAD
+        } else {
+            0
+        };
+        to.comm = identity.comm;
+    }
 }

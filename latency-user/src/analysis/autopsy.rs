@@ -7,8 +7,8 @@ use latency_common::{
     attribution::Part,
     class::WaitClass,
     interrupt::Source,
-    record::WaitRecord,
-    timeline::{RecentInterrupt, Stint, TID_UNSEEN},
+    record::{WaitRecord, WaitStint},
+    timeline::{RecentInterrupt, TID_UNSEEN},
 };
 
 use super::attribution::{IrqNames, interrupt, parts_of, waker_ident};
@@ -96,13 +96,14 @@ fn spans(record: &WaitRecord, irqs: &IrqNames) -> (Vec<Span>, bool) {
         .last()
         .is_some_and(|oldest| oldest.since_ns <= from);
     spans.extend(stints_within(record, from, &interrupts));
-    spans.extend(interrupts.iter().map(|(recent, at_ns, ns)| {
+    spans.extend(interrupts.iter().map(|recent| {
         let ident = interrupt(recent.source, irqs);
         Span {
             kind: ident.kind,
             name: Some(ident.name),
-            at_ns: *at_ns,
-            ns: *ns,
+            count: Some(recent.count),
+            at_ns: recent.since_ns,
+            ns: recent.own_ns,
             ..Span::default()
         }
     }));
@@ -117,26 +118,21 @@ fn used<T>(rows: &[T], n: u32) -> &[T] {
     &rows[..n.min(rows.len())]
 }
 
-/// Interrupts that ended after `from`: each with its begin and its own time since then.
-fn interrupts_within(record: &WaitRecord, from: u64) -> Vec<(&RecentInterrupt, u64, u64)> {
+/// Interrupts that ended after `from`, cut to what is after it.
+fn interrupts_within(record: &WaitRecord, from: u64) -> Vec<RecentInterrupt> {
     let recent = used(&record.interrupts, record.n_interrupts).iter();
     let within = recent.filter(|recent| recent.until_ns > from);
     within
-        .map(|recent| {
-            let at_ns = recent.since_ns.max(from);
-            let ns = recent.own_ns.min(recent.until_ns.saturating_sub(at_ns));
-            (recent, at_ns, ns)
+        .map(|recent| RecentInterrupt {
+            since_ns: recent.since_ns.max(from),
+            ..recent.since(from)
         })
         .collect()
 }
 
 /// Stints that ended after `from`: each without the time of interrupts, by the CPU's totals. For the
 /// one in which the wait began there is no total, so that the interrupts themselves are asked.
-fn stints_within(
-    record: &WaitRecord,
-    from: u64,
-    interrupts: &[(&RecentInterrupt, u64, u64)],
-) -> Vec<Span> {
+fn stints_within(record: &WaitRecord, from: u64, interrupts: &[RecentInterrupt]) -> Vec<Span> {
     let (mut until, mut interrupted_ns) = (record.until_ns, record.interrupted_ns);
     let mut spans = Vec::new();
     for stint in used(&record.stints, record.n_stints) {
@@ -147,8 +143,8 @@ fn stints_within(
         let taken_ns = if stint.since_ns < from {
             let within = interrupts
                 .iter()
-                .filter(|(_, begin_ns, _)| (at_ns..until).contains(begin_ns));
-            within.map(|(_, _, ns)| ns).sum()
+                .filter(|recent| (at_ns..until).contains(&recent.since_ns));
+            within.map(|recent| recent.own_ns).sum()
         } else {
             interrupted_ns.saturating_sub(stint.interrupted_before_ns)
         };
@@ -156,20 +152,21 @@ fn stints_within(
         spans.push(Span {
             at_ns,
             ns,
-            ..who(stint)
+            ..who(stint, record.tid)
         });
         (until, interrupted_ns) = (stint.since_ns, stint.interrupted_before_ns);
     }
     spans
 }
 
-fn who(stint: &Stint) -> Span {
+/// A task cannot wait for itself: then its switch-out was not seen.
+fn who(stint: &WaitStint, victim_tid: u32) -> Span {
     match stint.tid {
         0 => Span {
             kind: "idle",
             ..Span::default()
         },
-        TID_UNSEEN => Span {
+        tid if tid == TID_UNSEEN || tid == victim_tid => Span {
             kind: "unseen",
             ..Span::default()
         },
@@ -190,14 +187,14 @@ mod tests {
     use super::*;
     use crate::analysis::fixture::{comm, wait_record};
 
-    fn stint(tid: u32, since_ns: u64, interrupted_before_ns: u64) -> Stint {
-        Stint {
+    fn stint(tid: u32, since_ns: u64, interrupted_before_ns: u64) -> WaitStint {
+        WaitStint {
             since_ns,
             interrupted_before_ns,
             tid,
             tgid: tid,
             comm: comm("other"),
-            ..Stint::default()
+            ..WaitStint::default()
         }
     }
 
@@ -207,12 +204,16 @@ mod tests {
             until_ns,
             own_ns,
             source: Source::new(InterruptKind::Softirq, 3),
-            reserved: 0,
+            count: 1,
         }
     }
 
     /// A wait from 1000 to 2000 with these rows, the newest first.
-    fn record(stints: &[Stint], interrupts: &[RecentInterrupt], interrupted_ns: u64) -> WaitRecord {
+    fn record(
+        stints: &[WaitStint],
+        interrupts: &[RecentInterrupt],
+        interrupted_ns: u64,
+    ) -> WaitRecord {
         let mut record = wait_record(1_000, 2_000);
         record.stints[..stints.len()].copy_from_slice(stints);
         record.interrupts[..interrupts.len()].copy_from_slice(interrupts);

@@ -6,8 +6,8 @@
 use latency_common::class::{WaitClass, WaitKind};
 use latency_common::hist::{HistKind, bucket_of};
 use latency_common::interrupt::Source;
-use latency_common::record::{RecordTag, WaitRecord};
-use latency_common::timeline::{RecentInterrupt, Stint};
+use latency_common::record::{RecordTag, WaitRecord, WaitStint};
+use latency_common::timeline::RecentInterrupt;
 
 use crate::model::{Buckets, ClassTally, Tally, TaskIdent, TaskRow};
 
@@ -127,7 +127,7 @@ pub(crate) fn wait_record(since_ns: u64, until_ns: u64) -> WaitRecord {
         comm: comm("victim"),
         leader_comm: comm("leader"),
         waker_comm: [0; 16],
-        stints: [Stint::default(); _],
+        stints: [WaitStint::default(); _],
         interrupts: [RecentInterrupt::default(); _],
     }
 }

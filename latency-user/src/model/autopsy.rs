@@ -44,7 +44,7 @@ pub struct Victim {
 pub struct Span {
     /// `task`, `idle`, `unseen`, `throttled`, or the kind of an interrupt.
     pub kind: &'static str,
-    /// Name of the task.
+    /// Name of the task; empty where it had ended before the wait did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comm: Option<String>,
     /// Its thread id.
@@ -56,6 +56,9 @@ pub struct Span {
     /// Name of the interrupt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Runs of the interrupt, with nothing else between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
     /// When it began, or the wait did.
     pub at_ns: u64,
     /// Its time within the wait, without what interrupted it.

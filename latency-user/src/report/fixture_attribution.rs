@@ -226,6 +226,7 @@ fn interrupt(kind: &'static str, name: &str, at_ns: u64, ns: u64) -> Span {
     Span {
         kind,
         name: Some(name.into()),
+        count: Some(3),
         at_ns,
         ns,
         ..Span::default()

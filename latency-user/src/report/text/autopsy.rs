@@ -125,8 +125,12 @@ fn spans(spans: &[Span]) -> Vec<String> {
 
 fn name_of_span(span: &Span) -> String {
     match (&span.comm, span.tid, &span.name) {
+        (Some(comm), Some(tid), _) if comm.is_empty() => format!("a task that has ended [{tid}]"),
         (Some(comm), Some(tid), _) => format!("{comm}[{tid}]"),
-        (_, _, Some(name)) => name_of_interrupt(span.kind, name),
+        (_, _, Some(name)) => match span.count {
+            None | Some(1) => name_of_interrupt(span.kind, name),
+            Some(n) => format!("{n} × {}", name_of_interrupt(span.kind, name)),
+        },
         _ => match span.kind {
             "idle" => "idle".to_owned(),
             "throttled" => "out of quota".to_owned(),
@@ -164,7 +168,7 @@ mod tests {
     fn wait_is_told_in_order() {
         insta::assert_snapshot!(longest(0), @"
         12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
-          preempted by the tick; then pg_dump[991] 9.90 ms, irq virtio2-input.0 100 µs,
+          preempted by the tick; then pg_dump[991] 9.90 ms, 3 × irq virtio2-input.0 100 µs,
           kworker/1:1H[77] 2.00 ms
           hint: pinned to CPU 1
         ");
@@ -174,7 +178,7 @@ mod tests {
     fn what_is_not_known_by_name_is_said_with_its_sums() {
         insta::assert_snapshot!(longest(1), @"
         2.90 ms, postgres[4121] on CPU 1 at 14:13:24.000
-          woken by softirq NET_RX; moved here after 1.00 ms; then softirq NET_RX 900 µs,
+          woken by softirq NET_RX; moved here after 1.00 ms; then 3 × softirq NET_RX 900 µs,
           not all of it is known by name; in all softirqs 900 µs, tasks whose names were not kept 2.00 ms
         ");
     }
