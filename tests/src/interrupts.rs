@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result};
 
-/// Counts of all interrupts and softirqs, summed over CPUs, or their growth.
+/// Counts of all interrupts and softirqs, of a CPU or summed over all, or their growth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptCounts {
     /// By the first word of their line: a number, or a short name such as `LOC`.
@@ -16,9 +16,18 @@ pub struct InterruptCounts {
 impl InterruptCounts {
     /// The counts since boot.
     pub fn now() -> Result<Self> {
+        Self::of(None)
+    }
+
+    /// The counts of one CPU since boot.
+    pub fn of_cpu(cpu: usize) -> Result<Self> {
+        Self::of(Some(cpu))
+    }
+
+    fn of(cpu: Option<usize>) -> Result<Self> {
         Ok(Self {
-            hard: counts("/proc/interrupts")?,
-            soft: counts("/proc/softirqs")?,
+            hard: counts("/proc/interrupts", cpu)?,
+            soft: counts("/proc/softirqs", cpu)?,
         })
     }
 
@@ -39,21 +48,27 @@ fn growth(now: &BTreeMap<String, u64>, then: &BTreeMap<String, u64>) -> BTreeMap
         .collect()
 }
 
-fn counts(path: &str) -> Result<BTreeMap<String, u64>> {
+/// The table of one file: a column per CPU, of which one or all are taken.
+fn counts(path: &str, cpu: Option<usize>) -> Result<BTreeMap<String, u64>> {
     let table = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
     let mut lines = table.lines();
-    let n_cpus = lines
+    let heads: Vec<&str> = lines
         .next()
         .with_context(|| format!("{path} is empty"))?
         .split_whitespace()
-        .count();
-    Ok(lines.filter_map(|line| count_of(line, n_cpus)).collect())
+        .collect();
+    let is_wanted = |head: &str| cpu.is_none_or(|cpu| head == format!("CPU{cpu}"));
+    let wanted: Vec<bool> = heads.into_iter().map(is_wanted).collect();
+    Ok(lines.filter_map(|line| count_of(line, &wanted)).collect())
 }
 
 /// A line: a name, a count per CPU (some lines have one for all), and words.
-fn count_of(line: &str, n_cpus: usize) -> Option<(String, u64)> {
+fn count_of(line: &str, wanted: &[bool]) -> Option<(String, u64)> {
     let (name, rest) = line.split_once(':')?;
-    let numbers = rest.split_whitespace().take(n_cpus);
-    let counts = numbers.map_while(|word| word.parse::<u64>().ok());
-    Some((name.trim().to_owned(), counts.sum()))
+    let counts = rest.split_whitespace().zip(wanted);
+    let counts = counts.map_while(|(word, wanted)| Some((word.parse::<u64>().ok()?, wanted)));
+    let sum = counts
+        .filter(|(_, wanted)| **wanted)
+        .map(|(count, _)| count);
+    Some((name.trim().to_owned(), sum.sum()))
 }
