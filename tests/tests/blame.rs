@@ -109,6 +109,27 @@ fn a_real_time_task_is_blamed_for_its_time_on_the_cpu() -> Result<()> {
 }
 
 #[test]
+fn a_ping_pong_is_named_by_the_burner_behind_it() -> Result<()> {
+    let burner = Load::workload("burn 20 --cpu 1 --name victim")?;
+    let pair = Load::workload("pipe 20 --cpu 1 --peer-cpu 1")?;
+    let observed = Observed::of(&[&burner, &pair], SECONDS)?;
+    let report = &observed.report;
+    check::attribution_sound(report)?;
+    let victim = report.task(burner.pid())?;
+    // A wait of some milliseconds holds a thousand short stints of the two.
+    let stints = report.totals.switches.voluntary;
+    let waits = victim.stats.waits.count();
+    assert!(stints > 100 * waits, "{stints} stints in {waits} waits");
+    let (mut blamed, mut ran) = (0, 0);
+    for tid in [pair.pid(), pair.tids[0]] {
+        let row = report.task(tid)?;
+        blamed += victim.stats.attribution.blamed_on_thread(tid)?.sum_ns;
+        ran += row.stats.on_cpu_ns - row.stats.attribution.stolen()?.sum_ns();
+    }
+    check::near("blamed on the two", blamed, ran, 0.02, 0)
+}
+
+#[test]
 fn c102_a_helper_daemon_is_the_first_culprit_of_a_server() -> Result<()> {
     let server = Load::workload("burn 20 --cpu 1 --name dbserver")?;
     let line = "periodic 20 --interval-us 100000 --work-us 5000 --cpu 1 --nice -5 --name collector";

@@ -17,7 +17,7 @@ const SECONDS: Duration = Duration::from_secs(4);
 
 /// The lines of `/proc/interrupts` that have no number, and what the report calls them.
 const VECTORS: [(&str, &str, &[&str]); 4] = [
-    ("LOC", "tick", &["local timer"]),
+    ("LOC", "vector", &["local timer"]),
     ("RES", "vector", &["reschedule"]),
     ("CAL", "vector", &["call function", "call function single"]),
     ("IWI", "vector", &["irq work"]),
@@ -172,8 +172,11 @@ fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
     check::attribution_sound(&report)?;
     let row = report.task(burner.pid())?;
     let stolen = row.stats.attribution.stolen()?;
-    // Others have the CPU for a moment now and then, and the recording covers a little more.
-    check::near("ticks", stolen.ticks, rung, 0.05, 10)?;
+    // Other timers ring as well, others have the CPU for a moment now and then, and the recording
+    // covers a little more.
+    check::near("ticks", stolen.ticks, rung, 0.1, 10)?;
+    let expected = report.window_ns() * report.host.hz / 1_000_000_000;
+    check::near("ticks", stolen.ticks, expected, 0.05, 10)?;
     let mean = stolen.tick_ns / stolen.ticks.max(1);
     assert!((200..200_000).contains(&mean), "{mean} ns a tick");
     Ok(())

@@ -42,7 +42,7 @@ fn blame_adds_up(stats: &Stats) -> Result<()> {
         (
             "interrupts",
             interrupts,
-            parts.hard_irq.sum_ns + parts.softirq.sum_ns,
+            parts.hard_irq.sum_ns + parts.softirq.sum_ns + parts.tick.sum_ns,
         ),
     ] {
         let slack = part / 1000 + 100;

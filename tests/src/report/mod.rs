@@ -20,6 +20,8 @@ pub use self::{attribution::*, audit::*};
 pub struct Report {
     /// `schedlat.record`.
     pub schema: String,
+    /// Where.
+    pub host: Host,
     /// When.
     pub window: Window,
     /// All selected tasks together.
@@ -44,6 +46,13 @@ pub struct Report {
     pub interrupts: Option<Vec<Interrupt>>,
     /// The longest waits.
     pub longest: Option<Vec<LongWait>>,
+}
+
+/// The machine.
+#[derive(Debug, Deserialize)]
+pub struct Host {
+    /// Ticks in a second.
+    pub hz: u64,
 }
 
 /// A line of `--interval`: what happened in it. Accounts are compared over the whole only.
