@@ -124,12 +124,7 @@ fn c014_throttled_time_is_that_of_the_group() -> Result<()> {
     group.limit(Duration::from_millis(50), Duration::from_millis(100))?;
     group.prefer()?;
     let recording = Schedlat::record().cgroup(group.directory()).start()?;
-    let member = |cpu| {
-        Load::workload(&format!(
-            "burn 6 --cpu {cpu} --name limited --cgroup {}",
-            group.directory().display()
-        ))
-    };
+    let member = |cpu| group.workload(&format!("burn 6 --cpu {cpu} --name limited"));
     let members = [member(0)?, member(1)?];
     // They are born and end within the recording, and end on a CPU: no throttled time is cut.
     let truths = members.map(Load::truth);
@@ -155,8 +150,7 @@ fn a_wait_for_the_cpu_is_no_throttling() -> Result<()> {
     let group = Cgroup::with_cpu_controller("enough")?;
     // More than it can use: it waits for its rival only.
     group.limit(Duration::from_millis(300), Duration::from_millis(100))?;
-    let path = group.directory().display();
-    let member = Load::workload(&format!("burn 20 --cpu 1 --nice -15 --cgroup {path}"))?;
+    let member = group.workload("burn 20 --cpu 1 --nice -15")?;
     let _rival = Load::workload("burn 20 --cpu 1 --nice -15")?;
     let report = check_sums(Schedlat::record().pid(member.pid()))?;
     let parts = report.task(member.pid())?.stats.attribution.parts()?;
@@ -186,8 +180,9 @@ fn moves_close_a_segment_and_lose_no_time() -> Result<()> {
 
 #[test]
 fn the_longest_wait_is_kept_with_its_parts() -> Result<()> {
-    let line = "burn 20 --cpu 1 --nice -15";
-    let loads = [Load::workload(line)?, Load::workload(line)?];
+    let group = Cgroup::preferred("longest")?;
+    let line = "burn 20 --cpu 1";
+    let loads = [group.workload(line)?, group.workload(line)?];
     let observed = Observed::of(&[&loads[0], &loads[1]], SECONDS)?;
     let report = &observed.report;
     check::attribution_sound(report)?;

@@ -5,6 +5,7 @@ use std::{fs, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use latency_tests::{
+    cgroup::Cgroup,
     check,
     interrupts::InterruptCounts,
     load::{Load, workload_binary},
@@ -141,8 +142,9 @@ fn c010_c030_softirqs_of_idle_cpus_are_counted_and_none_is_absurd() -> Result<()
 
 #[test]
 fn a_softirq_flood_is_named_where_it_is_waited_for() -> Result<()> {
-    let victim = Load::workload("burn 20 --cpu 1 --name victim")?;
-    let sender = Load::workload("datagrams 20 --cpu 1 --name sender")?;
+    let group = Cgroup::preferred("flood")?;
+    let victim = group.workload("burn 20 --cpu 1 --name victim")?;
+    let sender = group.workload("datagrams 20 --cpu 1 --name sender")?;
     let recorder = Schedlat::record().pid(victim.pid()).pid(sender.pid());
     let report = recorder.lasting(3.0).report()?;
     check::sound(&report)?;
@@ -175,8 +177,10 @@ fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
     // Other timers ring as well, others have the CPU for a moment now and then, and the recording
     // covers a little more.
     check::near("ticks", stolen.ticks, rung, 0.1, 10)?;
-    let expected = report.window_ns() * report.host.hz / 1_000_000_000;
-    check::near("ticks", stolen.ticks, expected, 0.05, 10)?;
+    if let Some(hz) = report.host.hz {
+        let expected = report.window_ns() * hz / 1_000_000_000;
+        check::near("ticks", stolen.ticks, expected, 0.05, 10)?;
+    }
     let mean = stolen.tick_ns / stolen.ticks.max(1);
     assert!((200..200_000).contains(&mean), "{mean} ns a tick");
     Ok(())

@@ -3,7 +3,10 @@
 use anyhow::{Context as _, Result, ensure};
 
 use super::{near, ratio, share};
-use crate::report::{Blamed, Culprit, Interrupt, LongWait, Parts, Report, Row, Stats};
+use crate::{
+    observe::Observed,
+    report::{Blamed, Culprit, Interrupt, LongWait, Parts, Report, Row, Stats},
+};
 
 /// Parts against the whole, and unexplained time, of a handful of waits: figures of a few
 /// microseconds are made of roundings, and decide nothing.
@@ -156,24 +159,46 @@ pub fn blames_all_its_time(victim: &Row, other: &Row) -> Result<Blamed> {
         0.01,
         1_000 * blamed.count,
     )?;
+    // A stretch is what lies between two switches of it.
+    let switches = other.stats.switches.voluntary + other.stats.switches.involuntary;
+    near("stretches", blamed.count, switches, 0.01, 5)?;
     Ok(blamed)
 }
 
-/// At least this share of the waits of `stats` is blamed on one thread, and on it as this kind.
-pub fn is_the_culprit(stats: &Stats, tid: u32, kind: &str, at_least: f64) -> Result<Blamed> {
-    let attribution = &stats.attribution;
-    let blamed = attribution.blamed_on_thread(tid)?;
-    let all = attribution.parts()?.other_tasks.sum_ns;
-    share("blamed on it", blamed.sum_ns, all, at_least)
-        .with_context(|| format!("{:?}", attribution.blame().unwrap_or_default()))?;
-    for row in attribution
-        .blame()?
-        .iter()
-        .filter(|row| row.culprit.tid == tid)
-    {
+/// The one that a task waited for longest is this thread, and it is of this kind.
+pub fn is_first_culprit(stats: &Stats, tid: u32, kind: &str) -> Result<()> {
+    let blame = stats.attribution.blame()?;
+    let first = blame.first().context("nobody is blamed")?;
+    ensure!(
+        first.culprit.tid == tid,
+        "{tid} is not the first: {blame:?}"
+    );
+    for row in blame.iter().filter(|row| row.culprit.tid == tid) {
         is_of_kind(&row.culprit, kind)?;
     }
-    Ok(blamed)
+    Ok(())
+}
+
+/// Tasks that never sleep share a CPU: each blames the others for 99 % of its waits, not counting what
+/// the kernel's account of them leaves of the CPU's time to third parties.
+pub fn blame_only_each_other(observed: &Observed) -> Result<()> {
+    let report = &observed.report;
+    let pairs = observed.pairs()?;
+    let of_all: u64 = pairs.iter().map(|(_, truth)| truth.exec_ns).sum();
+    let of_others = report.window_ns().saturating_sub(of_all);
+    for (victim, _) in &pairs {
+        let attribution = &victim.stats.attribution;
+        let mut blamed = 0;
+        for (other, _) in &pairs {
+            if other.tid != victim.tid {
+                blamed += blames_all_its_time(victim, other)?.sum_ns;
+            }
+        }
+        let all = attribution.parts()?.other_tasks.sum_ns;
+        share("blamed on the others", blamed + of_others, all, 0.99)
+            .with_context(|| format!("{:?}", attribution.blame().unwrap_or_default()))?;
+    }
+    Ok(())
 }
 
 /// A culprit is related to its victim in this way.

@@ -51,8 +51,8 @@ pub struct Report {
 /// The machine.
 #[derive(Debug, Deserialize)]
 pub struct Host {
-    /// Ticks in a second.
-    pub hz: u64,
+    /// Ticks in a second, where the kernel tells.
+    pub hz: Option<u64>,
 }
 
 /// A line of `--interval`: what happened in it. Accounts are compared over the whole only.
