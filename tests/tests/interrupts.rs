@@ -105,7 +105,7 @@ fn interrupts_and_softirqs_are_as_many_as_the_kernel_counts() -> Result<()> {
         };
         let own = ours
             .iter()
-            .filter(|row| row.kind == "hard_irq" && row.number == number);
+            .filter(|row| row.kind == "hard_irq" && row.number == Some(number));
         let outer = counted.outer.hard[line];
         counted.agrees(line, own.map(|row| row.count).sum(), *inner, outer);
     }

@@ -165,8 +165,8 @@ pub struct Blamed {
 pub struct Interrupt {
     /// Which kind of interrupt.
     pub kind: String,
-    /// Its number among its kind.
-    pub number: u32,
+    /// Its number among its kind; several have none.
+    pub number: Option<u32>,
     /// Its name.
     pub name: String,
     /// Runs.
