@@ -68,6 +68,7 @@ impl Segment {
 #[inline(always)]
 pub(crate) fn begin(state: &mut TaskState, cpu: u32, now: u64) {
     if let Some(timeline) = timeline(cpu) {
+        timeline.is_cut = 1;
         begin_on(state, timeline, now);
     }
 }

@@ -186,6 +186,7 @@ fn the_longest_wait_is_kept_with_its_parts() -> Result<()> {
     let observed = Observed::of(&[&loads[0], &loads[1]], SECONDS)?;
     let report = &observed.report;
     check::attribution_sound(report)?;
+    check::longest_are_possible(report)?;
     let longest = report.longest()?.iter().max_by_key(|wait| wait.wait_ns);
     let longest = longest.context("no longest wait")?;
     assert_eq!(longest.wait_ns, report.totals.waits.max_ns());

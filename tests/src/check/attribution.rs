@@ -94,6 +94,11 @@ pub fn attribution_sound(report: &Report) -> Result<()> {
             "{name}: the rows sum to {sum} ns, the total is {total} ns"
         );
     }
+    Ok(())
+}
+
+/// The parts of each of the longest waits sum to it, and its spans are in order and inside.
+pub fn longest_are_possible(report: &Report) -> Result<()> {
     for long in report.longest()? {
         long_wait_is_possible(long)?;
     }
@@ -127,7 +132,6 @@ fn takes_no_more_than_there_is(row: &Row) -> Result<()> {
     Ok(())
 }
 
-/// One of the longest waits: its parts sum to it, its spans are in order and inside.
 fn long_wait_is_possible(long: &LongWait) -> Result<()> {
     parts_sum_to(&long.parts, long.wait_ns)?;
     let end = long.at_ns + long.wait_ns;
