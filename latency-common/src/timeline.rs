@@ -105,8 +105,13 @@ pub struct RecentInterrupt {
 }
 
 impl RecentInterrupt {
-    /// What of it lies at `from` or later; of several runs the share that this is of their time.
+    /// What of it lies at `from` or later; of several runs the share that this is of their time, which
+    /// is nearly all: only the first can lie before the begin of a wait.
     #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a share of the count, which is of that type"
+    )]
     pub const fn since(&self, from: u64) -> Self {
         let length_ns = self.until_ns.saturating_sub(self.since_ns);
         let within_ns = self.until_ns.saturating_sub(from);
@@ -150,7 +155,10 @@ pub struct Timeline {
     /// Changes with each change of context, before and after: odd while one is being written.
     pub version: u32,
     /// Active interrupts.
-    pub depth: u32,
+    pub depth: u16,
+    /// 1 after a wakeup or a move to here: the next interrupt to end is an entry of its own, so that
+    /// none reaches over the begin of a wait but the one that was active then.
+    pub is_cut: u16,
     /// When the context last changed: where the innermost active interrupt's time is counted from.
     pub context_since_ns: u64,
     /// Time of interrupts so far, all categories.

@@ -69,6 +69,7 @@ impl Segment {
 #[inline(always)]
 pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
     restart(state, timeline, now);
+    timeline.is_cut = 1;
     state.flags |= COUNTED;
     timeline.n_waiting += 1;
     if timeline.waiting_since_ns == 0 {
@@ -156,6 +157,7 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
     state.flags |= MOVED;
     // Nobody holds the lock under which the other CPU counts, so there it is not counted.
     if let Some(timeline) = timeline(to_cpu) {
+        timeline.is_cut = 1;
         restart(state, timeline, now);
     }
     // The new CPU's queue of the group has another account of its quota.
