@@ -68,6 +68,8 @@ pub struct LoadOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// Waits from this length on are recorded one by one; the longest are in any case.
+    pub over_ns: Option<u64>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -106,6 +108,7 @@ fn set_options(
     globals.set("HAS_TIDS", (!selection.tids.is_empty()).into());
     globals.set("HAS_UIDS", (!selection.uids.is_empty()).into());
     globals.set("HAS_CGROUPS", (!selection.cgroups.is_empty()).into());
+    globals.set_long("OVER_NS", options.over_ns.unwrap_or(u64::MAX));
     globals.set_long("NEED_RESCHED_MASK", features.resched_bits.mask());
     globals.set_long("TICK_CALLBACK", features.addresses.tick);
     globals.set_long("HRTICK_CALLBACK", features.addresses.hrtick);

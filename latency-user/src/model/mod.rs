@@ -6,6 +6,7 @@
 
 mod attribution;
 mod audit;
+mod autopsy;
 mod host;
 mod observation;
 mod report;
@@ -15,9 +16,11 @@ mod tally;
 pub use attribution::{
     AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
     InterruptTally, InterruptTotal, InterruptTotalStats, PartStats, Parts, PlacementStats,
-    Placements, StageStats, StolenStats, SyncStats, WakePathStats, WakerStats, WakerTally,
+    Placements, StageStats, StolenStats, SyncStats, WakePathStats, WakerIdent, WakerStats,
+    WakerTally,
 };
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
+pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};

@@ -1,18 +1,22 @@
 //! One recording: attach, keep the ring empty, take snapshots.
 
-use std::{collections::HashSet, ffi::OsString, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ffi::OsString,
+    time::Duration,
+};
 
 use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, interrupts,
-    interrupts::InterruptBase, switches::Reading, targets::Targets,
+    interrupts::InterruptBase, switches::Reading, targets::Targets, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
     kernel::{self, Features, Kernel, LoadOptions, Record, Rights, btf::KernelTypes},
-    model::{Buckets, Losses, Observation, Tally, TaskRow},
+    model::{Buckets, Losses, Observation, Tally, TaskRow, WaitEvent},
 };
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
@@ -32,6 +36,8 @@ pub struct SessionOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// Waits from this length on are handed out one by one.
+    pub over_ns: Option<u64>,
     /// A command to run and follow; empty for none.
     pub command: Vec<OsString>,
     /// Whether the programs log what they decide.
@@ -56,6 +62,7 @@ pub struct Session {
     folded: Tally,
     n_folded: u64,
     orphans: [Buckets; N_HISTS],
+    waits: LongWaits,
     n_malformed: u64,
 }
 
@@ -81,6 +88,7 @@ impl Session {
             cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
             n_hists: options.n_hists,
             ring_bytes: options.ring_bytes,
+            over_ns: options.over_ns,
             has_logs: options.has_logs,
         };
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
@@ -111,6 +119,7 @@ impl Session {
             folded: Tally::default(),
             n_folded: 0,
             orphans: Default::default(),
+            waits: LongWaits::new(start_at_ns, options.over_ns),
             n_malformed: 0,
         };
         Ok((session, child))
@@ -148,6 +157,17 @@ impl Session {
         Ok(())
     }
 
+    /// Waits over the threshold since the last call, as they ended.
+    pub fn take_over(&mut self) -> Vec<WaitEvent> {
+        self.waits.take_over()
+    }
+
+    /// Names of device interrupts by number, as they are now.
+    #[must_use]
+    pub fn irq_names(&self) -> BTreeMap<u32, String> {
+        interrupts::irq_names()
+    }
+
     /// Measures what the programs cost, in short slices; says when to come again.
     pub fn measure_cost(&mut self) -> Duration {
         self.cost.step(&self.kernel, monotonic_ns())
@@ -162,7 +182,7 @@ impl Session {
                     self.keep(row);
                 }
                 Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
-                Record::Wait(_) => {}
+                Record::Wait(record) => self.waits.add(&record, &self.cgroups),
                 Record::Malformed => self.n_malformed += 1,
             }
         }
@@ -211,6 +231,7 @@ impl Session {
             unsent,
             interrupts: self.interrupts.since(&self.kernel),
             irq_names: interrupts::irq_names(),
+            longest: self.waits.longest().to_vec(),
             cpus,
             losses,
             cost: self.cost.sample(),

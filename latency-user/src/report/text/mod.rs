@@ -4,11 +4,15 @@
 //! Nothing here depends on a terminal: no colour, no width.
 
 mod audit;
+mod autopsy;
+mod clock;
 mod interval;
+mod parts;
 mod table;
 mod tasks;
 mod waits;
 
+pub use self::autopsy::autopsy;
 pub use self::interval::interval_line;
 use super::VERSION;
 use crate::model::{Cost, Losses, Report};
@@ -79,11 +83,12 @@ fn closing(report: &Report) -> String {
             units::duration(ns)
         ),
     };
+    let over = report.over.map_or_else(String::new, autopsy::over);
     let degraded = report
         .degraded
         .iter()
         .map(|feature| format!("degraded: {feature}\n"));
-    [losses(&report.loss), cost(&report.cost), steal]
+    [over, losses(&report.loss), cost(&report.cost), steal]
         .into_iter()
         .chain(degraded)
         .collect()
