@@ -60,6 +60,18 @@ globals! {
     TICK_CALLBACK: u64 = 0;
     /// Address of the slice timer's callback; 0 when unknown.
     HRTICK_CALLBACK: u64 = 0;
+    /// Where the functions that wake with the hint of a sleep begin and end; 0 when unknown.
+    SYNC_FUNCTION_0: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_0_END: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_1: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_1_END: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_2: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_2_END: u64 = 0;
     /// Number of the system call `sched_yield`.
     SCHED_YIELD_NR: u32 = 24;
 

@@ -30,6 +30,7 @@ mod rows;
 mod sched;
 mod segment;
 mod select;
+mod stack;
 mod state;
 mod task;
 mod throttle;
