@@ -136,6 +136,7 @@ fn long_wait_is_possible(long: &LongWait) -> Result<()> {
     parts_sum_to(&long.parts, long.wait_ns)?;
     let end = long.at_ns + long.wait_ns;
     let mut last = long.at_ns;
+    // A task's span begins before the interrupts within it, whose time it does not have.
     for span in &long.spans {
         ensure!(
             span.at_ns >= last && span.at_ns + span.ns <= end,
@@ -143,8 +144,15 @@ fn long_wait_is_possible(long: &LongWait) -> Result<()> {
             long.at_ns,
             long.spans
         );
-        last = span.at_ns + span.ns;
+        last = span.at_ns;
     }
+    let sum_ns: u64 = long.spans.iter().map(|span| span.ns).sum();
+    ensure!(
+        sum_ns <= long.wait_ns,
+        "spans of {sum_ns} ns in a wait of {} ns: {:?}",
+        long.wait_ns,
+        long.spans
+    );
     Ok(())
 }
 
