@@ -28,7 +28,8 @@ pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
-    Cost, CostSample, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally, Window,
+    Autopsy, Cost, CostSample, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally,
+    WaitEvent, Window,
 };
 use crate::units;
 
@@ -84,11 +85,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
             })
             .collect(),
         interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
-        longest: observation
-            .longest
-            .iter()
-            .map(|event| autopsy(event, irqs))
-            .collect(),
+        longest: longest(&observation.longest, irqs, &names),
         over: context.over,
         audit,
         censored: totals.censored,
@@ -98,6 +95,15 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
     }
+}
+
+fn longest(events: &[WaitEvent], irqs: &IrqNames, names: &names::Names) -> Vec<Autopsy> {
+    let taken_apart = events.iter().map(|event| {
+        let mut autopsy = autopsy(event, irqs);
+        names.complete(&mut autopsy);
+        autopsy
+    });
+    taken_apart.collect()
 }
 
 /// The sum of all tasks. What no row holds is in `unsent`, so no sample is missing here.
