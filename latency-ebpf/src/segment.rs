@@ -11,7 +11,7 @@ use latency_common::{
 };
 
 use crate::{
-    blame::{Victim, blame, share},
+    blame::{Victim, blame, share, share_rest},
     maps::timeline,
     stack::weigh,
     state::{COUNTED, MOVED, TaskState},
@@ -254,7 +254,10 @@ extern "C" fn settle_interrupts(
     else {
         return 0;
     };
-    let mut ns = [0; N_CATEGORIES];
+    let mut reading = Reading::default();
+    read(timeline, segment.until, &mut reading);
+    let totals = growth(&reading, &state.base);
+    let mut named = [0; N_CATEGORIES];
     for back in 1..=N_RECENT_INTERRUPTS {
         let number = (timeline.n_interrupts as usize).wrapping_sub(back);
         let Some(recent) = timeline.interrupts.get(number & (N_RECENT_INTERRUPTS - 1)) else {
@@ -263,18 +266,27 @@ extern "C" fn settle_interrupts(
         if recent.until_ns <= segment.from {
             break;
         }
-        let within = recent.since(segment.from);
-        if let Some(sum) = ns.get_mut(within.source.category() as usize) {
+        let mut within = recent.since(segment.from);
+        let category = within.source.category() as usize;
+        if let (Some(sum), Some(&total)) = (named.get_mut(category), totals.get(category)) {
+            // Of the run in which the wait began the totals know what was left.
+            within.own_ns = within.own_ns.min(total.saturating_sub(*sum));
             *sum += within.own_ns;
         }
         share(state, &within);
     }
-    if segment.is_shifted == 0 {
-        let mut reading = Reading::default();
-        read(timeline, segment.until, &mut reading);
-        ns = growth(&reading, &state.base);
+    if segment.is_shifted != 0 {
+        take_interrupts(segment, &named, &mut state.parts);
+        return 0;
     }
-    take_interrupts(segment, &ns, &mut state.parts);
+    let left = segment.left;
+    take_interrupts(segment, &totals, &mut state.parts);
+    // What is older than the past keeps has no name.
+    let [irq, softirq, tick] = named;
+    let rest_ns = (left - segment.left).saturating_sub(irq + softirq + tick);
+    if rest_ns != 0 {
+        share_rest(state, rest_ns);
+    }
     0
 }
 
