@@ -154,7 +154,18 @@ fn long_wait_is_possible(long: &LongWait) -> Result<()> {
             long.at_ns,
             long.spans
         );
-        last = span.at_ns + span.ns;
+        last = span.at_ns;
+    }
+    // Each span has its own time: an interrupt's is not that of the task it came upon.
+    let sum: u64 = long.spans.iter().map(|span| span.ns).sum();
+    ensure!(
+        sum <= long.wait_ns + 100,
+        "the spans sum to {sum} ns of {} ns: {:?}",
+        long.wait_ns,
+        long.spans
+    );
+    if !long.hidden_spans && long.parts.throttled.sum_ns + long.parts.moved.sum_ns == 0 {
+        near("spans", sum, long.wait_ns, 0.001, 100)?;
     }
     Ok(())
 }
