@@ -71,7 +71,8 @@ impl Segment {
 pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
     restart(state, timeline, now);
     timeline.is_cut = 1;
-    state.flags |= COUNTED;
+    // A wait whose end was not seen may have left its mark.
+    state.flags = state.flags & !MOVED | COUNTED;
     timeline.n_waiting += 1;
     if timeline.waiting_since_ns == 0 {
         timeline.waiting_since_ns = now;
