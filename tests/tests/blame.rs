@@ -108,7 +108,8 @@ fn a_ping_pong_is_named_by_the_burner_behind_it() -> Result<()> {
     let stints = report.totals.switches.voluntary;
     let waits = victim.stats.waits.count();
     assert!(stints > 100 * waits, "{stints} stints in {waits} waits");
-    // Those beyond the thousand that a CPU remembers have no name, but none is lost.
+    // Those beyond the thousand that a CPU remembers have no name, but none is lost; on a busy host a
+    // wait lasts for two slices and spans twice as many.
     let (mut blamed, mut ran) = (0, 0);
     for tid in [pair.pid(), pair.tids[0]] {
         let row = report.task(tid)?;
@@ -117,7 +118,7 @@ fn a_ping_pong_is_named_by_the_burner_behind_it() -> Result<()> {
     }
     let nameless = victim.stats.attribution.parts()?.unattributed.sum_ns;
     check::near("blamed on the two", blamed + nameless, ran, 0.02, 0)?;
-    check::share("named", blamed, ran, 0.7)
+    check::share("named", blamed, ran, 0.5)
 }
 
 #[test]
