@@ -9,6 +9,7 @@ pub mod class;
 pub mod config;
 pub mod counters;
 pub mod cpu;
+pub mod flight;
 pub mod hist;
 pub mod loss;
 #[cfg(feature = "user")]

@@ -3,6 +3,7 @@
 use crate::{
     counters::TaskCounters,
     cpu::CpuState,
+    flight::{FlightHead, FlightRecord},
     hist::HistSlot,
     record::{CgroupRecord, TaskRecord},
     select::{Control, Glob},
@@ -21,6 +22,8 @@ pod! {
     TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + size_of::<TaskCounters>(),
     CgroupRecord = 16 + 256,
     CpuState = 128,
+    FlightHead = 64,
+    FlightRecord = 64,
     HistSlot = 4096,
     Glob = 258 * 8,
     Control = 8,

@@ -56,6 +56,8 @@ globals! {
     TICK_CALLBACK: u64 = 0;
     /// Address of the slice timer's callback; 0 when unknown.
     HRTICK_CALLBACK: u64 = 0;
+    /// Records in the flight recorder's ring of each CPU, less one: a mask, since it is a power of two.
+    FLIGHT_MASK: u32 = 0;
     /// Number of the system call `sched_yield`.
     SCHED_YIELD_NR: u32 = 24;
 

@@ -172,11 +172,16 @@ impl Task {
         load::<u32>(self.0, &g::TASK_FLAGS) & PF_KTHREAD != 0
     }
 
+    /// −1 for deadline tasks, below 100 for real-time ones, up to 139.
+    #[inline(always)]
+    pub(crate) fn prio(self) -> i32 {
+        load(self.0, &g::TASK_PRIO)
+    }
+
     /// 0 fair, 1 real-time, 2 deadline. The stopper is told apart by `is_stopper`.
     #[inline(always)]
     pub(crate) fn class_rank(self) -> u32 {
-        let prio: i32 = load(self.0, &g::TASK_PRIO);
-        match prio {
+        match self.prio() {
             ..0 => 2,
             0..MAX_RT_PRIO => 1,
             _ => 0,
