@@ -8,6 +8,7 @@ mod difference;
 pub mod escape;
 #[cfg(test)]
 mod fixture;
+pub mod flight;
 mod group;
 mod merge;
 mod names;
@@ -23,7 +24,7 @@ use latency_common::hist::N_HISTS;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
-    Cost, CostSample, GroupBy, Host, Observation, Report, Row, RowIdent, Tally, Window,
+    Cost, CostSample, FlightDump, GroupBy, Host, Observation, Report, Row, RowIdent, Tally, Window,
 };
 use crate::units;
 
@@ -40,6 +41,8 @@ pub struct Context<'a> {
     pub detail: Detail,
     /// Features that were degraded or missing, in words.
     pub degraded: &'a [String],
+    /// Dumps of the flight recorder.
+    pub flight: &'a [FlightDump],
     /// Share of one CPU that the recorder's own process used, in percent.
     pub recorder_cpu_pct: f64,
 }
@@ -82,6 +85,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         cost: cost(observation.cost, context.recorder_cpu_pct),
         steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
+        flight: context.flight.to_vec(),
     }
 }
 
@@ -149,6 +153,7 @@ mod tests {
             target: "all tasks",
             by,
             detail: Detail::Full,
+            flight: &[],
             degraded: &[],
             recorder_cpu_pct: 0.5,
         };

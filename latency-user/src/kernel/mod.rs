@@ -2,6 +2,7 @@
 
 pub mod btf;
 mod features;
+mod flight;
 mod globals;
 mod loaded;
 mod object;
@@ -12,6 +13,7 @@ mod rights;
 mod symbols;
 
 pub use features::{Availability, Feature, Features};
+pub use flight::{FlightRings, FlightSize};
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};

@@ -14,7 +14,9 @@ use latency_common::{
     select::Glob,
 };
 
-use super::{btf::KernelTypes, features::Features, globals::Globals, programs::Needs};
+use super::{
+    btf::KernelTypes, features::Features, flight::FlightSize, globals::Globals, programs::Needs,
+};
 use crate::Error;
 
 /// The object that `cargo xtask build-ebpf` made.
@@ -67,6 +69,8 @@ pub struct LoadOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// How much the flight recorder is to hold; none without one.
+    pub flight: Option<FlightSize>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -107,7 +111,24 @@ fn set_options(
     globals.set_long("NEED_RESCHED_MASK", features.resched_bits.mask());
     globals.set_long("TICK_CALLBACK", features.callbacks.tick);
     globals.set_long("HRTICK_CALLBACK", features.callbacks.hrtick);
+    let flight_records = flight_records(options, n_possible_cpus()?);
+    globals.set("FLIGHT_MASK", flight_records - 1);
     set_hierarchy(globals, types, options)
+}
+
+/// Records of each of `n_cpus` rings of the flight recorder; the map cannot be empty.
+fn flight_records(options: &LoadOptions, n_cpus: usize) -> u32 {
+    options
+        .flight
+        .map_or(1, |size| size.records_per_cpu(n_cpus))
+}
+
+/// CPUs that may come to be.
+pub(super) fn n_possible_cpus() -> Result<usize, Error> {
+    nr_cpus().map_err(|(path, source)| Error::Read {
+        what: path.to_owned(),
+        source,
+    })
 }
 
 fn set_hierarchy(
@@ -143,10 +164,8 @@ fn set_hierarchy(
 fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Ebpf, Error> {
     let selection = &options.selection;
     let entries = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
-    let n_cpus = nr_cpus().map_err(|(path, source)| Error::Read {
-        what: path.to_owned(),
-        source,
-    })?;
+    let n_cpus = n_possible_cpus()?;
+    let flight_records = entries(n_cpus).saturating_mul(flight_records(options, n_cpus));
     let log_level = if options.has_logs {
         Level::Debug as u8
     } else {
@@ -162,6 +181,8 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .map_max_entries("HISTS", options.n_hists)
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)
+        .map_max_entries("FLIGHT_RECORDS", flight_records)
+        .map_max_entries("FLIGHT_HEADS", entries(n_cpus))
         .map_max_entries("TARGET_TGIDS", entries(selection.tgids.len()))
         .map_max_entries("TARGET_TIDS", entries(selection.tids.len()))
         .map_max_entries("TARGET_UIDS", entries(selection.uids.len()))

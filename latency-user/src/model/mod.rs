@@ -4,6 +4,7 @@
 //! JSON contract, so each carries its unit.
 
 mod audit;
+mod flight;
 mod host;
 mod observation;
 mod report;
@@ -11,6 +12,10 @@ mod stats;
 mod tally;
 
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
+pub use flight::{
+    ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
+    FlightThread, MarkedWait,
+};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};

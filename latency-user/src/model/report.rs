@@ -3,7 +3,7 @@
 use latency_common::config::Detail;
 use serde::Serialize;
 
-use super::{Audit, Censored, Host, Losses, Stats};
+use super::{Audit, Censored, FlightDump, Host, Losses, Stats};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -151,4 +151,6 @@ pub struct Report {
     pub steal_ns: u64,
     /// Features that were degraded or missing, in words.
     pub degraded: Vec<String>,
+    /// Dumps of the flight recorder; none without one.
+    pub flight: Vec<FlightDump>,
 }

@@ -6,6 +6,7 @@ mod cgroups;
 mod child;
 mod convert;
 mod cost;
+mod flight;
 mod glob;
 mod session;
 mod switches;

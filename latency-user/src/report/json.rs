@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
-    Audit, Buckets, Censored, Cost, DetailLevel, GroupBy, Host, Losses, Report, Row, RowIdent,
-    Stats, Tally, Window,
+    Audit, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host, Losses, Report, Row,
+    RowIdent, Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -36,6 +36,8 @@ struct Document<'a> {
     cost: Cost,
     steal_ns: u64,
     degraded: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    flight: &'a [FlightDump],
 }
 
 /// What is known when recording begins.
@@ -193,6 +195,7 @@ fn document(report: &Report) -> Document<'_> {
         cost: report.cost,
         steal_ns: report.steal_ns,
         degraded: &report.degraded,
+        flight: &report.flight,
     }
 }
 
@@ -241,7 +244,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::report::fixture;
+    use crate::{
+        model::{DumpReason, FlightDumpCpu},
+        report::fixture,
+    };
 
     fn parsed(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
@@ -310,5 +316,34 @@ mod tests {
         assert_eq!(document["tasks"], Value::Array(Vec::new()));
         assert_eq!(document["totals"]["waits"]["wakeup"]["count"], 0);
         assert_eq!(document["totals"]["waits"]["wakeup"]["p50_ns"], Value::Null);
+    }
+
+    #[test]
+    fn dumps_of_the_flight_recorder_are_listed_where_there_are_any() {
+        let mut report = fixture::report();
+        assert!(!render(&report).contains("flight"));
+        report.flight = vec![FlightDump {
+            file: "a.pftrace".into(),
+            reason: DumpReason::Signal,
+            from_ns: 1,
+            at_ns: 5,
+            cpus: vec![FlightDumpCpu {
+                cpu: 1,
+                n_events: 7,
+                reaches_back_ns: 3,
+                is_cut: true,
+                n_torn: 0,
+                n_refused: 2,
+            }],
+        }];
+        let document = parsed(&render(&report));
+        let expected = serde_json::json!([{
+            "file": "a.pftrace", "reason": "signal", "from_ns": 1, "at_ns": 5,
+            "cpus": [{
+                "cpu": 1, "n_events": 7, "reaches_back_ns": 3, "is_cut": true, "n_torn": 0,
+                "n_refused": 2,
+            }],
+        }]);
+        assert_eq!(document["flight"], expected);
     }
 }

@@ -7,6 +7,7 @@ pub mod csv;
 #[cfg(test)]
 mod fixture;
 pub mod json;
+pub mod perfetto;
 pub mod text;
 
 /// The version that is named in every format.

@@ -7,9 +7,20 @@ use crate::{
     Error,
     analysis::{self, Context},
     cli::output::Output,
-    model::{GroupBy, Host, Observation, Report},
+    model::{FlightDump, GroupBy, Host, Observation, Report},
     report::{csv, json, text},
 };
+
+/// What only the whole report says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Closing<'a> {
+    /// Features that were degraded or missing, in words.
+    pub(super) degraded: &'a [String],
+    /// Share of one CPU that the recorder's own process used, in percent.
+    pub(super) recorder_cpu_pct: f64,
+    /// Dumps of the flight recorder.
+    pub(super) flight: &'a [FlightDump],
+}
 
 /// Prints the parts of a recording.
 #[derive(Debug)]
@@ -39,7 +50,7 @@ impl Printer {
     /// Prints one interval.
     pub(super) fn interval(&mut self, interval: &Observation) -> Result<(), Error> {
         self.n_intervals += 1;
-        let report = self.summarise(interval, &[], 0.0);
+        let report = self.summarise(interval, &Closing::default());
         let line = match self.format {
             Format::Text => text::interval_line(&report, self.n_intervals),
             Format::Json => json::interval_line(&report, self.n_intervals),
@@ -52,10 +63,9 @@ impl Printer {
     pub(super) fn whole(
         &mut self,
         whole: &Observation,
-        degraded: &[String],
-        recorder_cpu_pct: f64,
+        closing: &Closing<'_>,
     ) -> Result<bool, Error> {
-        let report = self.summarise(whole, degraded, recorder_cpu_pct);
+        let report = self.summarise(whole, closing);
         let has_intervals = self.n_intervals > 0;
         let text = match self.format {
             Format::Text if has_intervals => "\n".to_owned() + &text::render(&report, self.top),
@@ -69,14 +79,15 @@ impl Printer {
         Ok(report.audit.ok)
     }
 
-    fn summarise(&self, observation: &Observation, degraded: &[String], cpu_pct: f64) -> Report {
+    fn summarise(&self, observation: &Observation, closing: &Closing<'_>) -> Report {
         let context = Context {
             host: &self.host,
             target: &self.target,
             by: self.by,
             detail: self.detail,
-            degraded,
-            recorder_cpu_pct: cpu_pct,
+            degraded: closing.degraded,
+            recorder_cpu_pct: closing.recorder_cpu_pct,
+            flight: closing.flight,
         };
         analysis::summarise(observation, &context)
     }

@@ -15,10 +15,13 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep_until},
 };
 
-use super::printer::Printer;
+use super::{
+    flight::FlightLog,
+    printer::{Closing, Printer},
+};
 use crate::{
     analysis,
-    model::Observation,
+    model::{DumpReason, MarkedWait, Observation},
     observe::{Child, Session, SessionOptions},
     units::Nanos,
 };
@@ -59,6 +62,7 @@ pub(super) async fn record(
     plan: Plan,
     printer: Printer,
     signals: Signals,
+    flight: Option<FlightLog>,
 ) -> anyhow::Result<Outcome> {
     let (session, child) = Session::start(options)?;
     let previous = Observation::at_start(session.started_at());
@@ -67,6 +71,7 @@ pub(super) async fn record(
         child,
         signals,
         printer,
+        flight,
         previous,
     };
     let cpu_at_start = cpu_time();
@@ -78,6 +83,7 @@ pub(super) async fn record(
         child.terminate();
     }
     let whole = recording.session.snapshot()?;
+    recording.dump(DumpReason::End, None);
     if plan.interval.is_some() {
         recording.print_interval(&whole)?;
     }
@@ -87,9 +93,16 @@ pub(super) async fn record(
         child,
         signals,
         mut printer,
+        flight,
         ..
     } = recording;
-    let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
+    let (dumps, failure) = flight.map(FlightLog::finish).unwrap_or_default();
+    let closing = Closing {
+        degraded: session.degraded(),
+        recorder_cpu_pct: cpu_pct,
+        flight: &dumps,
+    };
+    let is_sound = printer.whole(&whole, &closing)?;
     drop(session);
     if child.is_some() {
         reset_interrupt();
@@ -99,7 +112,10 @@ pub(super) async fn record(
         (_, Some(child)) => Some(outlived_by(child, signals).await?),
         (_, None) => None,
     };
-    Ok(Outcome { is_sound, child })
+    match failure {
+        Some(error) => Err(error.into()),
+        None => Ok(Outcome { is_sound, child }),
+    }
 }
 
 /// Waits for a command that outlives its recording. What asks us to end is meant for it, each time.
@@ -122,6 +138,7 @@ struct Recording {
     child: Option<Child>,
     signals: Signals,
     printer: Printer,
+    flight: Option<FlightLog>,
     /// The snapshot at the end of the last interval; empty at the start.
     previous: Observation,
 }
@@ -148,6 +165,7 @@ impl Recording {
                 () = until(deadline) => break End::Duration,
                 end = self.signals.next() => break end,
                 status = end_of(&mut self.child) => break End::Child(status?),
+                () = requested(&mut self.flight) => self.dump(DumpReason::Signal, None),
                 () = sleep_until(next_cost) => {
                     next_cost = Instant::now() + self.session.measure_cost();
                 }
@@ -180,6 +198,13 @@ impl Recording {
         Ok(end)
     }
 
+    /// Saves what the flight recorder holds; nothing where it is off.
+    fn dump(&mut self, reason: DumpReason, marked: Option<MarkedWait>) {
+        if let (Some(log), Some(dump)) = (&mut self.flight, self.session.dump(reason, marked)) {
+            log.write(dump);
+        }
+    }
+
     /// Prints what happened between the previous snapshot and `now`.
     fn print_interval(&mut self, now: &Observation) -> Result<(), crate::Error> {
         self.printer
@@ -200,6 +225,13 @@ fn next_after(at: Instant, period: Duration, now: Instant) -> Option<Instant> {
 async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn requested(flight: &mut Option<FlightLog>) {
+    match flight {
+        Some(flight) => flight.requested().await,
         None => std::future::pending().await,
     }
 }

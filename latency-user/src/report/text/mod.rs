@@ -4,6 +4,7 @@
 //! Nothing here depends on a terminal: no colour, no width.
 
 mod audit;
+mod flight;
 mod interval;
 mod table;
 mod tasks;
@@ -83,7 +84,8 @@ fn closing(report: &Report) -> String {
         .degraded
         .iter()
         .map(|feature| format!("degraded: {feature}\n"));
-    [losses(&report.loss), cost(&report.cost), steal]
+    let flight = flight::render(&report.flight);
+    [losses(&report.loss), cost(&report.cost), steal, flight]
         .into_iter()
         .chain(degraded)
         .collect()

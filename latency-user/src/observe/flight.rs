@@ -1,0 +1,147 @@
+//! A dump of the flight recorder: the rings as they are now, and the names that their events lack.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use latency_common::flight::FlightKind;
+use rustix::time::ClockId;
+
+use super::session::clock_ns;
+use crate::{
+    analysis::{
+        escape,
+        flight::{cut, threads},
+    },
+    host,
+    kernel::{self, FlightRings},
+    model::{ClockOffsets, DumpReason, Flight, FlightCpu, FlightRing, FlightThread, MarkedWait},
+};
+
+/// Enough for one pair of readings that nothing came between.
+const CLOCK_READINGS: usize = 8;
+
+/// What the rings hold since `from_ns`.
+pub(super) fn dump(
+    rings: &FlightRings,
+    from_ns: u64,
+    reason: DumpReason,
+    marked: Option<MarkedWait>,
+) -> Flight {
+    let at_ns = clock_ns(ClockId::Monotonic);
+    let rings = rings.copy();
+    let cpus: Vec<_> = rings
+        .into_iter()
+        .filter(has_run)
+        .map(|ring| cut(ring, from_ns, at_ns))
+        .collect();
+    let mut threads = threads(&cpus);
+    if let Some(wait) = &marked {
+        threads.entry(wait.tid).or_insert(FlightThread {
+            tgid: Some(wait.tgid),
+            comm: wait.comm,
+        });
+    }
+    // Inside another pid namespace its /proc has other ids.
+    if kernel::is_init_pid_namespace() {
+        find_processes(&mut threads);
+    }
+    let uname = rustix::system::uname();
+    Flight {
+        reason,
+        from_ns,
+        at_ns,
+        processes: process_names(&threads),
+        interrupts: interrupt_names(&cpus),
+        cpus,
+        threads,
+        marked,
+        clocks: clock_offsets(),
+        kernel: uname.release().to_string_lossy().into_owned(),
+        arch: uname.machine().to_string_lossy().into_owned(),
+    }
+}
+
+/// CPUs that may come to be have rings too.
+fn has_run(ring: &FlightRing) -> bool {
+    !ring.records.is_empty() || ring.is_overwritten || ring.n_torn > 0
+}
+
+/// A thread that was never switched out within the dump still runs or waits: it can be looked up.
+fn find_processes(threads: &mut BTreeMap<u32, FlightThread>) {
+    for (tid, thread) in threads {
+        if *tid != 0 && thread.tgid.is_none() {
+            thread.tgid = process_of(*tid);
+        }
+    }
+}
+
+fn process_of(tid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
+/// Names of the processes' leaders, which need not occur themselves.
+fn process_names(threads: &BTreeMap<u32, FlightThread>) -> BTreeMap<u32, Vec<u8>> {
+    let members = threads.iter().filter_map(|(tid, thread)| {
+        let tgid = thread.tgid?;
+        (*tid != 0).then_some((tgid, thread))
+    });
+    let mut names = BTreeMap::new();
+    for (tgid, member) in members {
+        names.entry(tgid).or_insert_with(|| {
+            let leader = threads.get(&tgid).map(|leader| leader.comm.to_vec());
+            leader
+                .or_else(|| leader_name(tgid))
+                .unwrap_or_else(|| member.comm.to_vec())
+        });
+    }
+    names
+}
+
+fn leader_name(tgid: u32) -> Option<Vec<u8>> {
+    if !kernel::is_init_pid_namespace() {
+        return None;
+    }
+    let mut name = fs::read(format!("/proc/{tgid}/comm")).ok()?;
+    name.pop_if(|last| *last == b'\n');
+    Some(name)
+}
+
+/// The kernel lists the handlers of an interrupt as directories.
+fn interrupt_names(cpus: &[FlightCpu]) -> BTreeMap<u32, String> {
+    let events = cpus.iter().flat_map(|cpu| &cpu.events);
+    let numbers: BTreeSet<_> = events
+        .filter(|event| event.kind == FlightKind::IrqEntry as u8)
+        .map(|event| event.value)
+        .collect();
+    let name = |number| Some((number, handlers(number)?));
+    numbers.into_iter().filter_map(name).collect()
+}
+
+fn handlers(interrupt: u32) -> Option<String> {
+    let entries = fs::read_dir(format!("/proc/irq/{interrupt}")).ok()?;
+    let handlers = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| escape::text(&entry.file_name().to_string_lossy()));
+    let mut handlers: Vec<_> = handlers.collect();
+    handlers.sort();
+    (!handlers.is_empty()).then(|| handlers.join(", "))
+}
+
+fn clock_offsets() -> ClockOffsets {
+    ClockOffsets {
+        boottime_ns: ahead(|| clock_ns(ClockId::Boottime)),
+        realtime_ns: ahead(host::wall_clock_ns),
+    }
+}
+
+/// How far a clock is ahead of `CLOCK_MONOTONIC`, which is read after it: the largest difference is the
+/// nearest to the truth, and exactly 0 for one that is not ahead.
+fn ahead(clock: impl Fn() -> u64) -> u64 {
+    let difference = |_| clock().saturating_sub(clock_ns(ClockId::Monotonic));
+    (0..CLOCK_READINGS).map(difference).max().unwrap_or(0)
+}
