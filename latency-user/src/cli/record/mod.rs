@@ -75,8 +75,8 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
           value_parser = ring_bytes)]
     ring_bytes: u32,
-    /// Keep the raw events of all tasks of the last so long, e.g. 2s, and save them as a Perfetto trace
-    /// on SIGUSR1 and at the end
+    /// Keep the raw events of the last so long, e.g. 2s, and save them as a Perfetto trace on SIGUSR1
+    /// and at the end; they are of all tasks, whatever the targets
     #[arg(
         long,
         value_name = "DURATION",
