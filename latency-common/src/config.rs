@@ -5,14 +5,16 @@
 /// Value of an offset whose field this kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
 
-/// How much is measured: which programs are attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much is measured: which programs are attached. Each includes the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// Programs return at once: what attaching alone costs.
     Empty,
     /// Waits by kind, without wakeup latency and causes.
     Basic,
-    /// Everything.
+    /// Waits, wakeup latency and causes.
+    Causes,
+    /// Everything: what each wait was made of as well.
     Full,
 }
 

@@ -1,6 +1,6 @@
 //! The counters of one task, exact and without capacity, kept in the task's own storage.
 
-use crate::class::N_CLASSES;
+use crate::{attribution::Attribution, class::N_CLASSES};
 
 /// Rows for preemptors; the last one, with tid 0, takes all that found no row of their own.
 pub const N_PREEMPTORS: usize = 8;
@@ -84,6 +84,8 @@ pub struct TaskCounters {
     pub kernel_ns: [u64; N_CLASSES],
     /// Who took the CPU.
     pub preemptors: [Preemptor; N_PREEMPTORS],
+    /// What the waits were made of.
+    pub attribution: Attribution,
 }
 
 const _: () = assert!(core::mem::offset_of!(TaskCounters, latency) == 64);

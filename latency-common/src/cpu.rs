@@ -20,11 +20,12 @@ pub struct CpuState {
     pub waking_tid: u32,
     /// Thread id of the task last made runnable here by a fork; 0 after a switch.
     pub fork_tid: u32,
-    /// Switches that fired no event, found at a break in the chain: `prev` was not the task last
-    /// switched in.
-    pub missed_switches: u64,
-    /// The kernel's count of this CPU's switches before the first one seen.
-    pub base_nr_switches: u64,
+    /// Waits that end here are recorded when they are longer: the shortest of the longest so far.
+    pub longest_floor_ns: u64,
+    /// Number of the last-level cache; user space sets it before anything is attached.
+    pub cache: u32,
+    /// Who woke last here, for a task that last ran here: the interrupt, 0 for the current task.
+    pub waking_source: u32,
     /// Address of the tick or hrtick timer that is being handled; 0 outside.
     pub timer: u64,
     /// Need-resched bits when the handling began.
@@ -37,10 +38,11 @@ pub struct CpuState {
     pub ticks: u64,
     /// Slice timers handled.
     pub hrticks: u64,
-    /// Ticks and slice timers that asked for a reschedule.
-    pub resched_by_timer: u64,
-    /// Tasks first seen at a switch here, since the iterator could not see them.
-    pub seeded_at_switch: u64,
+    /// Switches that fired no event, found at a break in the chain: `prev` was not the task last
+    /// switched in.
+    pub missed_switches: u64,
+    /// The kernel's count of this CPU's switches before the first one seen.
+    pub base_nr_switches: u64,
     /// Fills two cache lines.
     pub reserved: u64,
 }

@@ -5,14 +5,17 @@
 //! defines the layout and the bucket bounds for both sides.
 #![no_std]
 
+pub mod attribution;
 pub mod class;
 pub mod config;
 pub mod counters;
 pub mod cpu;
 pub mod flight;
 pub mod hist;
+pub mod interrupt;
 pub mod loss;
 #[cfg(feature = "user")]
 mod pod;
 pub mod record;
 pub mod select;
+pub mod timeline;

@@ -16,10 +16,14 @@ pub enum Loss {
     ClockBackwards = 4,
     /// The path of a new cgroup found the ring full: it is shown by its id.
     CgroupNames = 5,
+    /// The record of a long wait found the ring full: its totals are kept, its story is not.
+    WaitRecords = 6,
+    /// Interrupts whose begin or end was not seen: their time is in the tasks'.
+    UnpairedInterrupts = 7,
 }
 
 /// Number of loss kinds.
-pub const N_LOSS: usize = 6;
+pub const N_LOSS: usize = 8;
 
 impl Loss {
     /// Every kind, in the order of its number.
@@ -30,5 +34,7 @@ impl Loss {
         Self::TaskHistograms,
         Self::ClockBackwards,
         Self::CgroupNames,
+        Self::WaitRecords,
+        Self::UnpairedInterrupts,
     ];
 }

@@ -1,12 +1,15 @@
 //! aya's `Pod` for the types that cross the boundary, each `repr(C)`, without padding, every bit pattern valid.
 
 use crate::{
+    attribution::{Attribution, N_CULPRITS, N_INTERRUPTS, N_PARTS, N_WAKERS},
     counters::TaskCounters,
     cpu::CpuState,
     flight::{FlightHead, FlightRecord},
     hist::HistSlot,
-    record::{CgroupRecord, TaskRecord},
+    interrupt::InterruptCounters,
+    record::{CgroupRecord, N_WAIT_STINTS, TaskRecord, WaitRecord},
     select::{Control, Glob},
+    timeline::{MAX_DEPTH, N_RECENT_INTERRUPTS, N_STINTS, Timeline},
 };
 
 macro_rules! pod {
@@ -18,8 +21,12 @@ macro_rules! pod {
 }
 
 pod! {
-    TaskCounters = 8 * 8 + 32 + 12 * 32 + 4 * 8 + 12 * 8 + 8 * 40,
-    TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + size_of::<TaskCounters>(),
+    Attribution = N_PARTS * 8 + 8 + 48 + N_CULPRITS * 56 + N_INTERRUPTS * 16 + 32 + 5 * 32 + 8 + N_WAKERS * 48,
+    TaskCounters = 8 * 8 + 32 + 12 * 32 + 4 * 8 + 12 * 8 + 8 * 40 + size_of::<Attribution>(),
+    TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + N_PARTS * 8 + size_of::<TaskCounters>(),
+    WaitRecord = 7 * 8 + N_PARTS * 8 + 8 + 10 * 4 + 3 * 16 + N_WAIT_STINTS * (56 + 32),
+    InterruptCounters = 24,
+    Timeline = 64 + MAX_DEPTH * 24 + 64 + N_STINTS * 32 + N_RECENT_INTERRUPTS * 32,
     CgroupRecord = 16 + 256,
     CpuState = 128,
     FlightHead = 64,

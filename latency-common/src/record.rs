@@ -1,6 +1,9 @@
 //! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
 
-use crate::{counters::TaskCounters, hist::N_TASK_HISTS};
+use crate::{
+    attribution::N_PARTS, counters::TaskCounters, hist::N_TASK_HISTS, interrupt::Source,
+    timeline::RecentInterrupt,
+};
 
 /// Longest cgroup path that is carried; a longer one is cut and marked.
 pub const CGROUP_PATH_BYTES: usize = 256;
@@ -13,6 +16,8 @@ pub enum RecordTag {
     Exit = 1,
     /// A [`CgroupRecord`].
     Cgroup = 2,
+    /// A [`WaitRecord`].
+    Wait = 3,
 }
 
 /// State of a task at the time of a snapshot, as `TaskRecord::state`.
@@ -63,6 +68,8 @@ pub struct TaskHeader {
     pub comm: [u8; 16],
     /// Name of the process's leader.
     pub leader_comm: [u8; 16],
+    /// The open wait since its last move, by [`crate::attribution::Part`]; 0 without.
+    pub open_parts: [u64; N_PARTS],
 }
 
 /// One task: the header and the counters.
@@ -85,4 +92,89 @@ pub struct CgroupRecord {
     pub id: u64,
     /// Its path below the root of the hierarchy, NUL-terminated.
     pub path: [u8; CGROUP_PATH_BYTES],
+}
+
+/// Waits that are kept as the longest, of each CPU and in the report.
+pub const N_LONGEST: usize = 16;
+
+/// Stints, and interrupts, of which a [`WaitRecord`] has room for the last.
+pub const N_WAIT_STINTS: usize = 16;
+
+/// [`WaitStint::flags`]: a thread of the kernel.
+pub const IS_KERNEL_THREAD: u32 = 1;
+
+/// A stint within a wait, and whose it was. It ends where the next one begins.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitStint {
+    /// When it began.
+    pub since_ns: u64,
+    /// The CPU's time in interrupts before that.
+    pub interrupted_before_ns: u64,
+    /// Its cgroup; 0 where the task has gone since.
+    pub cgroup_id: u64,
+    /// Thread id; 0 for idle, `timeline::TID_UNSEEN` where it was not seen.
+    pub tid: u32,
+    /// Process id; 0 where the task has gone since.
+    pub tgid: u32,
+    /// The bit above.
+    pub flags: u32,
+    /// The number of its kernel stack in the map of stacks, plus one; 0 without.
+    pub stack: u32,
+    /// Name; empty where the task has gone since.
+    pub comm: [u8; 16],
+}
+
+/// One wait that was among the longest, or over the threshold: what happened in it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct WaitRecord {
+    /// [`RecordTag::Wait`].
+    pub tag: u64,
+    /// When the task was queued.
+    pub since_ns: u64,
+    /// When it was switched in.
+    pub until_ns: u64,
+    /// When the waking began that queued it; 0 without.
+    pub waking_at_ns: u64,
+    /// When it came to this CPU's queue: later than `since_ns` after a move.
+    pub here_since_ns: u64,
+    /// Start of the task on the boot clock.
+    pub start_time_ns: u64,
+    /// Its cgroup.
+    pub cgroup_id: u64,
+    /// The wait by [`crate::attribution::Part`].
+    pub parts: [u64; N_PARTS],
+    /// The CPU's time in interrupts when the wait ended.
+    pub interrupted_ns: u64,
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// [`crate::class::WaitClass`].
+    pub class: u32,
+    /// Where it was switched in.
+    pub cpu: u32,
+    /// The kernel's priority: below 100 real-time, below 0 deadline.
+    pub prio: i32,
+    /// CPUs that it may run on.
+    pub n_cpus_allowed: u32,
+    /// Thread id of the waker; 0 without, or where an interrupt woke it.
+    pub waker_tid: u32,
+    /// The interrupt that woke it; 0 without.
+    pub waker_source: Source,
+    /// Used rows of `stints`.
+    pub n_stints: u32,
+    /// Used rows of `interrupts`.
+    pub n_interrupts: u32,
+    /// Name of the thread.
+    pub comm: [u8; 16],
+    /// Name of the process's leader.
+    pub leader_comm: [u8; 16],
+    /// Name of the waker.
+    pub waker_comm: [u8; 16],
+    /// Who ran on `cpu` during the wait, the newest first; the oldest may have begun before.
+    pub stints: [WaitStint; N_WAIT_STINTS],
+    /// Interrupts there, likewise.
+    pub interrupts: [RecentInterrupt; N_WAIT_STINTS],
 }

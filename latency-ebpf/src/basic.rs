@@ -4,7 +4,11 @@
 //! stint that ends. That gives kinds and distributions, but no second account to audit it with, and it
 //! shares the kernel's blind spot: the wait of a wakeup that preempts at once reads as 0.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    helpers::{bpf_ktime_get_ns, generated::bpf_get_smp_processor_id},
+    macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
 use latency_common::{
     class::{WaitClass, still_runnable},
     record::TaskPhase,
@@ -22,9 +26,11 @@ use crate::{
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn basic_switch(ctx: BtfTracePointContext) -> i32 {
     let prev = Task::new(ctx.arg(1));
-    if let Some((cpu, _)) = follow_chain(prev, Task::new(ctx.arg(2)))
+    // SAFETY: the helper has no precondition.
+    let here = unsafe { bpf_get_smp_processor_id() };
+    if follow_chain(prev, Task::new(ctx.arg(2)), here).is_some()
         && !prev.is_idle()
-        && let Some(state) = tracked(prev, cpu, 0)
+        && let Some(state) = tracked(prev, 0)
     {
         if state.is(SELECTED) {
             switch_out(prev, state, ctx.arg::<u8>(0) != 0);

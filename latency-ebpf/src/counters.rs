@@ -8,8 +8,9 @@ use latency_common::{
 
 use crate::{hist::add_sample, state::TaskState, task::Task};
 
+/// Adds a sample.
 #[inline(always)]
-fn add(counters: &mut WaitCounters, ns: u64) {
+pub(crate) fn add_sample_of(counters: &mut WaitCounters, ns: u64) {
     if counters.count == 0 || ns < counters.min_ns {
         counters.min_ns = ns;
     }
@@ -25,7 +26,7 @@ fn add(counters: &mut WaitCounters, ns: u64) {
 pub(crate) fn book_wait(state: &mut TaskState, task: Task, ns: u64) {
     let class = state.class;
     if let Some(counters) = state.counters.classes.get_mut(class as usize) {
-        add(counters, ns);
+        add_sample_of(counters, ns);
     }
     if class == WaitClass::Wakeup as u8 {
         add_sample(state, task, HistKind::Wakeup, ns);
@@ -57,7 +58,7 @@ pub(crate) fn book_unmeasured(state: &mut TaskState) {
 /// Books the time from waking to running.
 #[inline(always)]
 pub(crate) fn book_latency(state: &mut TaskState, task: Task, ns: u64) {
-    add(&mut state.counters.latency, ns);
+    add_sample_of(&mut state.counters.latency, ns);
     add_sample(state, task, HistKind::Latency, ns);
 }
 

@@ -32,6 +32,10 @@ impl<T: Copy> Global<T> {
 globals! {
     /// 1 when every task is selected.
     SELECT_ALL: u32 = 1;
+    /// 1 when waits are taken apart (`--detail full`).
+    ATTRIBUTE: u32 = 0;
+    /// Waits from this length on are recorded one by one.
+    OVER_NS: u64 = u64::MAX;
     /// 1 where task storage may be created under scheduler locks.
     SEED_AT_SWITCH: u32 = 0;
     /// 1 where `bpf_probe_read_kernel` is allowed.
@@ -99,12 +103,22 @@ globals! {
     TASK_CRED: u32 = 0;
     /// See `TASK_STATE`.
     TASK_CGROUPS: u32 = 0;
+    /// `se.prev_sum_exec_runtime`.
+    TASK_PREV_SUM_EXEC: u32 = ABSENT;
+    /// `nr_cpus_allowed`.
+    TASK_CPUS_ALLOWED: u32 = ABSENT;
     /// `throttled`, where tasks are throttled one by one (6.18).
     TASK_THROTTLED: u32 = ABSENT;
     /// `se.cfs_rq`, where whole queues are.
     TASK_CFS_RQ: u32 = ABSENT;
     /// `cfs_rq.throttle_count`.
     CFS_RQ_THROTTLE_COUNT: u32 = ABSENT;
+    /// The time that tasks of a `cfs_rq` were out of quota, by that queue's clock.
+    CFS_RQ_THROTTLED_NS: u32 = ABSENT;
+    /// Since when they are; 0 while they are not.
+    CFS_RQ_THROTTLED_SINCE: u32 = ABSENT;
+    /// `rq.clock`.
+    RQ_CLOCK: u32 = ABSENT;
     /// `cfs_rq.rq`.
     CFS_RQ_RQ: u32 = ABSENT;
     /// `rq.nr_switches`.

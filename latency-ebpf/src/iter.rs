@@ -9,11 +9,13 @@ use aya_ebpf::{
     bindings::seq_file,
     helpers::{bpf_ktime_get_ns, generated::bpf_seq_write},
 };
-use latency_common::record::TaskRecord;
+use latency_common::record::{TaskPhase, TaskRecord};
 
 use crate::{
+    globals as g,
     maps::{ROW, word},
     rows::{copy_counters, header},
+    segment,
     select::reselect,
     state::{SELECTED, TaskState, WAS_SELECTED, lookup},
     task::Task,
@@ -78,6 +80,9 @@ fn read_row(task: Task, state: &TaskState, row: &mut TaskRecord) {
         let before = state.version();
         // SAFETY: the helper has no precondition.
         row.header = header(task, state, unsafe { bpf_ktime_get_ns() });
+        if g::ATTRIBUTE.read() != 0 && state.is_in(TaskPhase::Queued) {
+            segment::look(state, task, row.header.at_ns, &mut row.header.open_parts);
+        }
         copy_counters(&raw mut row.counters, &state.counters);
         if state.version() == before {
             return;

@@ -15,6 +15,7 @@
 )]
 
 mod basic;
+mod blame;
 mod cause;
 mod cgroup;
 mod counters;
@@ -22,15 +23,22 @@ mod empty;
 mod flight;
 mod globals;
 mod hist;
+mod interrupt;
 mod iter;
 mod lifecycle;
 mod maps;
 mod rows;
 mod sched;
+mod segment;
 mod select;
 mod state;
 mod task;
+mod throttle;
+mod timeline;
 mod timer;
+mod unsent;
+mod waitlog;
+mod waker;
 mod wakeup;
 
 #[panic_handler]

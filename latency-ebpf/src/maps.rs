@@ -12,9 +12,11 @@ use latency_common::{
     cpu::CpuState,
     flight::{FlightHead, FlightRecord},
     hist::{HistSlot, N_HISTS},
+    interrupt::{InterruptCounters, N_SOURCES},
     loss::{Loss, N_LOSS},
-    record::TaskRecord,
+    record::{N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
+    timeline::Timeline,
 };
 
 use crate::state::TaskState;
@@ -57,6 +59,19 @@ pub(crate) static TASKS: TaskStorage<TaskState> = TaskStorage::new();
 #[map]
 pub(crate) static CPUS: Array<CpuState> = Array::with_max_entries(1, 0);
 
+/// The recent past of each possible CPU; user space sets the number.
+#[map]
+static TIMELINES: Array<Timeline> = Array::with_max_entries(1, 0);
+
+/// All interrupts, by `Source::row`.
+#[map]
+pub(crate) static SOURCES: PerCpuArray<InterruptCounters> =
+    PerCpuArray::with_max_entries(N_SOURCES, 0);
+
+/// The longest waits that ended on each CPU, in no order.
+#[map]
+pub(crate) static LONGEST: PerCpuArray<[u64; N_LONGEST]> = PerCpuArray::with_max_entries(1, 0);
+
 /// The histogram pool, 4 KiB each; user space sets the number and reads it through a memory map.
 #[map]
 pub(crate) static HISTS: Array<HistSlot> = Array::with_max_entries(1, BPF_F_MMAPABLE);
@@ -74,7 +89,7 @@ pub(crate) static SHARED_HISTS: PerCpuArray<HistSlot> =
 #[map]
 pub(crate) static UNSENT: PerCpuArray<TaskCounters> = PerCpuArray::with_max_entries(1, 0);
 
-/// Records of ended tasks and new cgroups; user space sets the size. Full: counted as loss.
+/// Records of ended tasks, new cgroups and long waits; user space sets the size. Full: counted as loss.
 #[map]
 pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
@@ -141,6 +156,15 @@ pub(crate) fn count_loss(loss: Loss) {
 #[inline(always)]
 pub(crate) fn control() -> Control {
     CONTROL.get(0).copied().unwrap_or_default()
+}
+
+/// The recent past of a CPU.
+#[inline(always)]
+pub(crate) fn timeline(cpu: u32) -> Option<&'static mut Timeline> {
+    // SAFETY: the pointer comes from the map and is valid as long as the map is.
+    TIMELINES
+        .get_ptr_mut(cpu)
+        .map(|timeline| unsafe { &mut *timeline })
 }
 
 /// What this CPU remembers.

@@ -1,8 +1,8 @@
 //! Rows: what the iterator writes of a task that lives, and what the ring carries of one that ended.
 
 use latency_common::{
-    class::N_CLASSES,
-    counters::{N_PREEMPTORS, TaskCounters, WaitCounters},
+    attribution::N_PARTS,
+    counters::TaskCounters,
     loss::Loss,
     record::{RecordTag, TaskHeader, TaskPhase, TaskRecord},
 };
@@ -10,9 +10,10 @@ use latency_common::{
 use crate::{
     cgroup::cgroup_id,
     hist::orphan_slots,
-    maps::{RECORDS, UNSENT, count_loss},
+    maps::{RECORDS, count_loss},
     state::TaskState,
     task::Task,
+    unsent::keep_unsent,
 };
 
 /// The reader polls: waking it from under the runqueue lock would add wakeups to what is measured.
@@ -47,6 +48,7 @@ pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
         reserved: 0,
         comm: task.comm(),
         leader_comm: task.leader().comm(),
+        open_parts: [0; N_PARTS],
     }
 }
 
@@ -87,51 +89,4 @@ pub(crate) fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
         // SAFETY: as above.
         unsafe { to.write_volatile(value) };
     }
-}
-
-#[inline(always)]
-fn keep_unsent(counters: &TaskCounters) {
-    let Some(total) = UNSENT.get_ptr_mut(0) else {
-        return;
-    };
-    // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.
-    let total = unsafe { &mut *total };
-    for index in 0..N_CLASSES {
-        if let (Some(to), Some(from)) = (total.classes.get_mut(index), counters.classes.get(index))
-        {
-            merge(to, from);
-        }
-    }
-    merge(&mut total.latency, &counters.latency);
-    total.voluntary += counters.voluntary;
-    total.involuntary += counters.involuntary;
-    total.yields += counters.yields;
-    total.cancelled_sleeps += counters.cancelled_sleeps;
-    total.kernel_voluntary += counters.kernel_voluntary;
-    total.kernel_involuntary += counters.kernel_involuntary;
-    total.on_cpu_ns += counters.on_cpu_ns;
-    total.on_cpu_unaudited_ns += counters.on_cpu_unaudited_ns;
-    total.kernel_on_cpu_ns += counters.kernel_on_cpu_ns;
-    total.migrations += counters.migrations;
-    total.wakeups_not_asleep += counters.wakeups_not_asleep;
-    total.unseen_switch_ins += counters.unseen_switch_ins;
-    // Names do not merge: all go to the last row.
-    for row in &counters.preemptors {
-        if let Some(others) = total.preemptors.get_mut(N_PREEMPTORS - 1) {
-            others.count += row.count;
-            others.sum_ns += row.sum_ns;
-        }
-    }
-}
-
-#[inline(always)]
-fn merge(to: &mut WaitCounters, from: &WaitCounters) {
-    if from.count != 0 && (to.count == 0 || from.min_ns < to.min_ns) {
-        to.min_ns = from.min_ns;
-    }
-    if from.max_ns > to.max_ns {
-        to.max_ns = from.max_ns;
-    }
-    to.count += from.count;
-    to.sum_ns += from.sum_ns;
 }

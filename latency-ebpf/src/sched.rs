@@ -9,35 +9,60 @@ use latency_common::{
     cpu::CpuState,
     loss::Loss,
     record::TaskPhase,
+    timeline::Timeline,
 };
 
 use crate::{
     cause::cause,
     counters::{book_kernel_wait, book_latency, book_unmeasured, book_wait, note_preemptor},
     globals as g,
-    maps::{control, count_loss, cpu_state},
+    interrupt::abandon,
+    maps::{control, count_loss, cpu_state, timeline},
     rows::send_ended,
-    state::{FRESH, HAS_SWITCH_BASE, SELECTED, TaskState, WAS_SELECTED, create, lookup},
+    segment,
+    state::{FRESH, HAS_SWITCH_BASE, MOVED, SELECTED, TaskState, WAS_SELECTED, create, lookup},
     task::{Task, is_dead},
+    throttle,
+    timeline::{begin_stint, book_stolen, mend_break},
+    waitlog,
+    waker::book_wakeup,
 };
 
 /// A CPU goes from one task to the next. Runs under the runqueue lock, interrupts off.
 #[btf_tracepoint(function = "sched_switch")]
 pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let (prev, next) = (Task::new(ctx.arg(1)), Task::new(ctx.arg(2)));
-    let Some((cpu, is_chained)) = follow_chain(prev, next) else {
+    // SAFETY: the helper has no precondition.
+    let here = unsafe { bpf_get_smp_processor_id() };
+    let Some((cpu, n_missed)) = follow_chain(prev, next, here) else {
         return 0;
     };
     let switch = Switch {
         prev,
         next,
         is_preempt: ctx.arg::<u8>(0) != 0,
-        is_chained,
+        is_chained: n_missed == 0,
         // SAFETY: the helper has no precondition.
         now: unsafe { bpf_ktime_get_ns() },
     };
-    leave(&switch, cpu);
-    enter(&switch, cpu);
+    let mut timeline = if g::ATTRIBUTE.read() == 0 {
+        None
+    } else {
+        timeline(here)
+    };
+    if let Some(timeline) = timeline.as_deref_mut() {
+        if timeline.depth != 0 {
+            abandon(timeline);
+        }
+        if n_missed != 0 {
+            mend_break(timeline, prev, n_missed, switch.now);
+        }
+    }
+    leave(&switch, cpu, timeline.as_deref());
+    enter(&switch, cpu, timeline.as_deref());
+    if let Some(timeline) = timeline {
+        begin_stint(timeline, next, switch.now);
+    }
     cpu.evidence = 0;
     cpu.fork_tid = 0;
     0
@@ -55,16 +80,16 @@ struct Switch {
 }
 
 #[inline(always)]
-fn leave(switch: &Switch, cpu: &mut CpuState) {
+fn leave(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
     let prev = switch.prev;
     if prev.is_idle() {
         return;
     }
-    let Some(state) = tracked(prev, cpu, switch.now) else {
+    let Some(state) = tracked(prev, switch.now) else {
         return;
     };
     if state.is(SELECTED) {
-        switch_out(switch, state, cpu);
+        switch_out(switch, state, cpu, timeline);
     } else {
         leave_unselected(prev, state, switch.now);
     }
@@ -79,32 +104,37 @@ pub(crate) fn leave_unselected(prev: Task, state: &mut TaskState, now: u64) {
 }
 
 #[inline(always)]
-fn enter(switch: &Switch, cpu: &mut CpuState) {
+fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
     if !switch.next.is_idle()
-        && let Some(state) = tracked(switch.next, cpu, switch.now)
+        && let Some(state) = tracked(switch.next, switch.now)
         && state.is(SELECTED)
     {
-        switch_in(switch.next, state, switch.now);
+        switch_in(switch, state, cpu, timeline);
     }
 }
 
-/// Counts the switch on this CPU and checks that `prev` is the task last switched in here.
+/// Counts the switch on this CPU and checks that `prev` is the task last switched in here; says how
+/// many switches fired no event since.
 #[inline(always)]
-pub(crate) fn follow_chain(prev: Task, next: Task) -> Option<(&'static mut CpuState, bool)> {
-    // SAFETY: the helper has no precondition.
-    let cpu = cpu_state(unsafe { bpf_get_smp_processor_id() })?;
+pub(crate) fn follow_chain(
+    prev: Task,
+    next: Task,
+    here: u32,
+) -> Option<(&'static mut CpuState, u64)> {
+    let cpu = cpu_state(here)?;
     cpu.switches += 1;
-    let is_chained = cpu.current == prev.address();
-    if !is_chained {
-        note_break(prev, cpu);
+    let mut n_missed = 0;
+    if cpu.current != prev.address() {
+        n_missed = note_break(prev, cpu);
     }
     cpu.current = next.address();
-    Some((cpu, is_chained))
+    Some((cpu, n_missed))
 }
 
 /// The chain of switches begins, or it broke: counts the switches that fired no event.
 #[inline(always)]
-fn note_break(prev: Task, cpu: &mut CpuState) {
+fn note_break(prev: Task, cpu: &mut CpuState) -> u64 {
+    let before = cpu.missed_switches;
     let nr_switches = prev.nr_switches();
     if cpu.current == 0 {
         cpu.base_nr_switches = nr_switches.unwrap_or(0).wrapping_sub(cpu.switches);
@@ -116,11 +146,14 @@ fn note_break(prev: Task, cpu: &mut CpuState) {
         // At least one.
         cpu.missed_switches += 1;
     }
+    // Of the first event, nothing before was seen.
+    let n_missed = cpu.missed_switches.wrapping_sub(before);
+    if n_missed == 0 { u64::MAX } else { n_missed }
 }
 
 /// The state of a task; one that the iterator could not see gets it here, where that is safe.
 #[inline(always)]
-pub(crate) fn tracked(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+pub(crate) fn tracked(task: Task, now: u64) -> Option<&'static mut TaskState> {
     let state = lookup(task);
     if state.is_some() || g::SELECT_ALL.read() == 0 || control().is_seeded == 0 {
         return state;
@@ -129,22 +162,21 @@ pub(crate) fn tracked(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'stat
         count_loss(Loss::UntrackedSwitches);
         return None;
     }
-    seed(task, cpu, now)
+    seed(task, now)
 }
 
 #[inline(always)]
-fn seed(task: Task, cpu: &mut CpuState, now: u64) -> Option<&'static mut TaskState> {
+fn seed(task: Task, now: u64) -> Option<&'static mut TaskState> {
     let Some(state) = create(task) else {
         count_loss(Loss::UntrackedTasks);
         return None;
     };
-    cpu.seeded_at_switch += 1;
     state.begin(task, 0, now);
     Some(state)
 }
 
 #[inline(always)]
-fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
+fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState, timeline: Option<&Timeline>) {
     let &Switch {
         prev,
         next,
@@ -152,7 +184,7 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
         now,
         ..
     } = switch;
-    end_stint(switch, state);
+    end_stint(switch, state, timeline);
     book_kernel_wait(state, prev);
     let prev_state = prev.state();
     let is_runnable = still_runnable(is_preempt, prev_state);
@@ -165,6 +197,12 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
         note_preemptor(state, next, class);
         state.class = class as u8;
         state.set_phase(TaskPhase::Queued, now);
+        if let Some(timeline) = timeline {
+            segment::begin_on(state, timeline, now);
+            if matches!(class, WaitClass::Throttled) {
+                throttle::begin(state, prev);
+            }
+        }
     } else {
         state.set_phase(TaskPhase::Sleeping, now);
         if is_dead(prev_state) {
@@ -175,7 +213,7 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState) {
 
 /// Books the time on the CPU in both accounts, where the switch-in was seen.
 #[inline(always)]
-fn end_stint(switch: &Switch, state: &mut TaskState) {
+fn end_stint(switch: &Switch, state: &mut TaskState, timeline: Option<&Timeline>) {
     let &Switch {
         prev,
         is_chained,
@@ -185,6 +223,12 @@ fn end_stint(switch: &Switch, state: &mut TaskState) {
     let sum_exec = prev.sum_exec();
     let kernel_ns = sum_exec.wrapping_sub(state.last_sum_exec);
     state.last_sum_exec = sum_exec;
+    if is_chained
+        && state.is_in(TaskPhase::Running)
+        && let Some(timeline) = timeline
+    {
+        book_stolen(state, timeline);
+    }
     if state.is(FRESH) {
         // It ran when it was selected: this part of the stint has no counterpart in the kernel's account.
         let stint = if state.is_in(TaskPhase::Running) {
@@ -234,24 +278,56 @@ pub(crate) fn count_switch(prev: Task, state: &mut TaskState, is_preempt: bool, 
 }
 
 #[inline(always)]
-fn switch_in(next: Task, state: &mut TaskState, now: u64) {
+fn switch_in(
+    switch: &Switch,
+    state: &mut TaskState,
+    cpu: &mut CpuState,
+    timeline: Option<&Timeline>,
+) {
+    let &Switch { next, now, .. } = switch;
     if state.is_in(TaskPhase::Queued) {
         if state.is(FRESH) {
             state.flags &= !FRESH;
         }
-        book_wait(state, next, elapsed(state.since_ns, now));
+        let wait_ns = elapsed(state.since_ns, now);
+        book_wait(state, next, wait_ns);
+        take_apart(switch, state, cpu, timeline);
         if state.class == WaitClass::Wakeup as u8 {
-            book_latency(state, next, elapsed(state.waking_at_ns, now));
+            let latency_ns = elapsed(state.waking_at_ns, now);
+            book_latency(state, next, latency_ns);
+            if timeline.is_some() {
+                book_wakeup(state, wait_ns, latency_ns);
+            }
         }
     } else if state.is(FRESH) {
         // Selected between its wakeup and now: the wait began before the window.
         state.class = WaitClass::OpenAtStart as u8;
         book_wait(state, next, elapsed(state.since_ns, now));
+        take_apart(switch, state, cpu, timeline);
         state.flags &= !FRESH;
     } else {
         book_unmeasured(state);
     }
     state.set_phase(TaskPhase::Running, now);
+    if let Some(timeline) = timeline {
+        segment::begin_on(state, timeline, now);
+    }
+}
+
+/// What the wait that ends was made of.
+#[inline(always)]
+fn take_apart(
+    switch: &Switch,
+    state: &mut TaskState,
+    cpu: &mut CpuState,
+    timeline: Option<&Timeline>,
+) {
+    if let Some(timeline) = timeline {
+        let &Switch { next, now, .. } = switch;
+        segment::end(state, next, timeline, now);
+        waitlog::record(state, next, cpu, timeline, now);
+        state.flags &= !MOVED;
+    }
 }
 
 /// Two CPUs' clocks may differ by nanoseconds around an update: never negative, and counted.
@@ -285,12 +361,21 @@ pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
         && state.is(SELECTED)
     {
         state.counters.migrations += 1;
+        if g::ATTRIBUTE.read() != 0 && state.is_in(TaskPhase::Queued) {
+            // SAFETY: the helper has no precondition.
+            segment::cross(state, task, ctx.arg::<u32>(1), unsafe {
+                bpf_ktime_get_ns()
+            });
+        }
         // A wakeup that moves the task may be completed by another CPU, out of reach of this one's time.
         // SAFETY: the helper has no precondition.
         if let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() })
             && cpu.waking_tid == task.tid()
         {
             state.waking_at_ns = state.waking_at_ns.max(cpu.waking_at_ns);
+            if state.is_in(TaskPhase::Sleeping) {
+                state.counters.attribution.wake_path.moved += 1;
+            }
         }
     }
     0

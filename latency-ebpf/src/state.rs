@@ -4,10 +4,11 @@ use aya_ebpf::{
     bindings::BPF_LOCAL_STORAGE_GET_F_CREATE, helpers::generated::bpf_task_storage_get,
 };
 use latency_common::{
-    class::WaitClass, counters::TaskCounters, hist::N_TASK_HISTS, record::TaskPhase,
+    attribution::N_PARTS, class::WaitClass, counters::TaskCounters, hist::N_TASK_HISTS,
+    record::TaskPhase,
 };
 
-use crate::{maps::TASKS, task::Task};
+use crate::{globals as g, maps::TASKS, segment, task::Task, timeline::Reading};
 
 /// The task is measured now.
 pub(crate) const SELECTED: u8 = 1;
@@ -20,6 +21,9 @@ pub(crate) const FRESH: u8 = 8;
 
 /// The task was measured before it ceased to fit the targets: its row is still owed.
 pub(crate) const WAS_SELECTED: u8 = 16;
+
+/// The open wait goes on on another CPU than it began on.
+pub(crate) const MOVED: u8 = 32;
 
 /// Everything kept for a task.
 ///
@@ -48,11 +52,31 @@ pub(crate) struct TaskState {
     pub(crate) preemptor_row: u8,
     /// The bits above.
     pub(crate) flags: u8,
+    /// The totals of the CPU when the present stint, or segment of the wait, began.
+    pub(crate) base: Reading,
+    /// When the present segment of the wait began.
+    pub(crate) segment_since_ns: u64,
+    /// How long the task's queue had been out of quota when the wait began.
+    pub(crate) throttled_before_ns: u64,
+    /// The CPU of the last waking.
+    pub(crate) waker_cpu: u32,
+    /// Row of the waker, plus one; 0 without.
+    pub(crate) waker_row: u8,
+    /// `Placement` of the open wait, after a wakeup.
+    pub(crate) placement: u8,
+    /// The `Part`, plus one, of the last wait that was made of one only; 0 where `parts` holds it.
+    pub(crate) only_part: u8,
+    /// Fills up to eight bytes.
+    pub(crate) reserved: u8,
     /// What is reported.
     pub(crate) counters: TaskCounters,
+    /// What is known of the open, or the last, wait by `Part`: what moves have ended of it, and at its
+    /// end all. Not written for a wait of one part.
+    pub(crate) parts: [u64; N_PARTS],
 }
 
-const _: () = assert!(core::mem::offset_of!(TaskState, counters) + 8 == 64);
+const _: () = assert!(core::mem::offset_of!(TaskState, base) + 8 == 64);
+const _: () = assert!(core::mem::offset_of!(TaskState, counters) + 8 == 128);
 
 impl TaskState {
     #[inline(always)]
@@ -91,6 +115,9 @@ impl TaskState {
         self.last_run_delay = task.run_delay();
         self.last_sum_exec = task.sum_exec();
         self.preemptor_row = 0;
+        if g::ATTRIBUTE.read() != 0 {
+            segment::begin(self, task.cpu(), now);
+        }
         if task.is_on_cpu() {
             self.set_phase(TaskPhase::Running, now);
             self.class = WaitClass::Unmeasured as u8;

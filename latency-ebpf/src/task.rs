@@ -8,7 +8,7 @@ use aya_ebpf::{
         bpf_probe_read_kernel, generated::bpf_get_current_task_btf, generated::bpf_task_pt_regs,
     },
 };
-use latency_common::config::ABSENT;
+use latency_common::config::{ABSENT, CGROUP_DEFAULT_HIERARCHY};
 
 use crate::globals::{self as g, Global};
 
@@ -168,14 +168,8 @@ impl Task {
     }
 
     #[inline(always)]
-    fn is_kthread(self) -> bool {
+    pub(crate) fn is_kthread(self) -> bool {
         load::<u32>(self.0, &g::TASK_FLAGS) & PF_KTHREAD != 0
-    }
-
-    /// −1 for deadline tasks, below 100 for real-time ones, up to 139.
-    #[inline(always)]
-    pub(crate) fn prio(self) -> i32 {
-        load(self.0, &g::TASK_PRIO)
     }
 
     /// 0 fair, 1 real-time, 2 deadline. The stopper is told apart by `is_stopper`.
@@ -204,6 +198,62 @@ impl Task {
         // SAFETY: the typed task pointer is what the helper asks for.
         let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
         load::<u32>(regs, &g::REGS_SYSCALL_NR) == g::SCHED_YIELD_NR.read()
+    }
+
+    /// How long the task has the CPU, or had it when it is just leaving: the kernel's account.
+    #[inline(always)]
+    pub(crate) fn present_stint(self) -> u64 {
+        if g::TASK_PREV_SUM_EXEC.read() == ABSENT || self.class_rank() != 0 {
+            return 0;
+        }
+        self.sum_exec()
+            .saturating_sub(load(self.0, &g::TASK_PREV_SUM_EXEC))
+    }
+
+    /// CPUs that the task may run on; 0 where that is not known.
+    #[inline(always)]
+    pub(crate) fn n_cpus_allowed(self) -> u32 {
+        if g::TASK_CPUS_ALLOWED.read() == ABSENT {
+            return 0;
+        }
+        load(self.0, &g::TASK_CPUS_ALLOWED)
+    }
+
+    #[inline(always)]
+    pub(crate) fn prio(self) -> i32 {
+        load(self.0, &g::TASK_PRIO)
+    }
+
+    /// The clock of the run queue of this task's CPU, as it was last updated.
+    #[inline(always)]
+    pub(crate) fn queue_clock(self) -> Option<u64> {
+        if g::TASK_CFS_RQ.read() == ABSENT
+            || g::CFS_RQ_RQ.read() == ABSENT
+            || g::RQ_CLOCK.read() == ABSENT
+        {
+            return None;
+        }
+        Some(load(
+            load(load(self.0, &g::TASK_CFS_RQ), &g::CFS_RQ_RQ),
+            &g::RQ_CLOCK,
+        ))
+    }
+
+    /// How long the tasks of this one's queue were out of quota so far, by the queue's clock: up to
+    /// the last release, and since when they are now, 0 while they are not.
+    #[inline(always)]
+    pub(crate) fn quota_waits(self) -> Option<(u64, u64)> {
+        if g::TASK_CFS_RQ.read() == ABSENT
+            || g::CFS_RQ_THROTTLED_NS.read() == ABSENT
+            || g::CFS_RQ_THROTTLED_SINCE.read() == ABSENT
+        {
+            return None;
+        }
+        let queue: *const u8 = load(self.0, &g::TASK_CFS_RQ);
+        Some((
+            load(queue, &g::CFS_RQ_THROTTLED_NS),
+            load(queue, &g::CFS_RQ_THROTTLED_SINCE),
+        ))
     }
 
     /// The kernel's count of the switches of this task's CPU, if it can be read.
@@ -242,8 +292,44 @@ pub(crate) fn need_resched_at(task: u64) -> u64 {
     if g::CAN_PROBE_READ.read() == 0 || task == 0 {
         return 0;
     }
-    let flags = (task + u64::from(g::TASK_THREAD_FLAGS.read())) as *const u64;
+    read::<u64>(task, &g::TASK_THREAD_FLAGS).unwrap_or(0) & g::NEED_RESCHED_MASK.read()
+}
+
+/// Reads a field of a kernel structure that is only known by its address.
+#[inline(always)]
+fn read<T: Copy>(address: u64, offset: &Global<u32>) -> Option<T> {
+    let field = (address + u64::from(offset.read())) as *const T;
     // SAFETY: the helper checks the address.
-    let flags = unsafe { bpf_probe_read_kernel(flags) };
-    flags.unwrap_or(0) & g::NEED_RESCHED_MASK.read()
+    unsafe { bpf_probe_read_kernel(field) }.ok()
+}
+
+/// Who a task is that is only known by its address.
+pub(crate) struct Identity {
+    pub(crate) tgid: u32,
+    pub(crate) is_kthread: bool,
+    pub(crate) comm: [u8; 16],
+    pub(crate) cgroup_id: u64,
+}
+
+/// The task of this thread id at an address; none where it has gone, or memory may not be read.
+#[inline(always)]
+pub(crate) fn identity_at(task: u64, tid: u32) -> Option<Identity> {
+    if g::CAN_PROBE_READ.read() == 0 || read::<u32>(task, &g::TASK_PID)? != tid {
+        return None;
+    }
+    Some(Identity {
+        tgid: read(task, &g::TASK_TGID)?,
+        is_kthread: read::<u32>(task, &g::TASK_FLAGS)? & PF_KTHREAD != 0,
+        comm: read(task, &g::TASK_COMM)?,
+        cgroup_id: cgroup_id_at(read(task, &g::TASK_CGROUPS)?)?,
+    })
+}
+
+#[inline(always)]
+fn cgroup_id_at(css_set: u64) -> Option<u64> {
+    let mut cgroup: u64 = read(css_set, &g::CSS_SET_MEMBER)?;
+    if g::CGROUP_SUBSYS.read() != CGROUP_DEFAULT_HIERARCHY {
+        cgroup = read(cgroup, &g::CSS_CGROUP)?;
+    }
+    read(read(cgroup, &g::CGROUP_KN)?, &g::KERNFS_ID)
 }

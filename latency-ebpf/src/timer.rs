@@ -7,10 +7,13 @@ use aya_ebpf::{
     helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
-use latency_common::class::WaitClass;
+use latency_common::{
+    class::WaitClass,
+    interrupt::{InterruptKind, Source},
+};
 
 use crate::{
-    globals as g,
+    globals as g, interrupt,
     maps::cpu_state,
     task::{Task, load},
 };
@@ -37,12 +40,21 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
     }
     cpu.timer = timer as u64;
     cpu.timer_class = class as u32;
+    if g::ATTRIBUTE.read() != 0 {
+        interrupt::begin(tick_source(cpu.timer_class));
+    }
     cpu.flags_at_timer = Task::current().need_resched();
     if cpu.flags_at_timer == 0 {
         // Nothing is asked of the current task, so older evidence is stale.
         cpu.evidence = 0;
     }
     0
+}
+
+#[inline(always)]
+fn tick_source(class: u32) -> Source {
+    let number = u32::from(class == WaitClass::Hrtick as u32);
+    Source::new(InterruptKind::Tick, number)
 }
 
 /// A timer's callback ended.
@@ -57,9 +69,11 @@ pub(crate) fn hrtimer_expire_exit(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     cpu.timer = 0;
+    if g::ATTRIBUTE.read() != 0 {
+        interrupt::end(tick_source(cpu.timer_class));
+    }
     let new = Task::current().need_resched() & !cpu.flags_at_timer;
     if new != 0 {
-        cpu.resched_by_timer += 1;
         // Evidence that is there now came from a wakeup inside the window, or from the request that
         // this tick only made urgent: both asked first.
         if cpu.evidence == 0 {

@@ -4,12 +4,15 @@ use aya_ebpf::{
     helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id,
     macros::btf_tracepoint, programs::BtfTracePointContext,
 };
-use latency_common::{class::WaitClass, cpu::CpuState, record::TaskPhase};
+use latency_common::{class::WaitClass, cpu::CpuState, interrupt::Source, record::TaskPhase};
 
 use crate::{
+    globals as g,
     maps::cpu_state,
-    state::{FRESH, SELECTED, lookup},
+    segment,
+    state::{FRESH, SELECTED, TaskState, lookup},
     task::{Task, need_resched_at},
+    waker::{active_interrupt, note_placement, note_waker},
 };
 
 /// A wakeup begins, on the waker's CPU, before a CPU is chosen.
@@ -34,19 +37,28 @@ pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
         // Nothing is asked of the current task, so older evidence is stale.
         cpu.evidence = 0;
     }
+    let source = if g::ATTRIBUTE.read() != 0 {
+        active_interrupt(here)
+    } else {
+        Source::default()
+    };
+    cpu.waking_source = source.0;
     if task.cpu() != here {
-        keep_waking_time(task, cpu.waking_at_ns);
+        keep_waking(task, cpu, here);
     }
     0
 }
 
-/// Lets the task carry the time of its waking.
+/// Lets the task carry the time of its waking, and who woke it.
 #[inline(always)]
-pub(crate) fn keep_waking_time(task: Task, at_ns: u64) {
+fn keep_waking(task: Task, cpu: &mut CpuState, here: u32) {
     if let Some(state) = lookup(task)
         && state.is(SELECTED)
     {
-        state.waking_at_ns = at_ns;
+        state.waking_at_ns = cpu.waking_at_ns;
+        if g::ATTRIBUTE.read() != 0 {
+            note_waker(state, Source(cpu.waking_source), here);
+        }
     }
 }
 
@@ -60,12 +72,18 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     let is_woken_here = cpu.waking_tid == task.tid();
-    begin_wait(
+    let target = task.cpu();
+    if let Some(state) = begin_wait(
         task,
         WaitClass::Wakeup,
         if is_woken_here { cpu.waking_at_ns } else { 0 },
-    );
-    let target = task.cpu();
+    ) && g::ATTRIBUTE.read() != 0
+    {
+        if is_woken_here {
+            note_waker(state, Source(cpu.waking_source), here);
+        }
+        note_placement(state, target);
+    }
     if target == here {
         let flags = Task::current().need_resched();
         note_preemption(cpu, task, flags, is_woken_here && cpu.flags_at_waking == 0);
@@ -79,7 +97,7 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_wakeup_new")]
 pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
     let task = Task::new(ctx.arg(0));
-    begin_wait(task, WaitClass::NewTask, 0);
+    let _ = begin_wait(task, WaitClass::NewTask, 0);
     if let Some(cpu) = cpu_state(task.cpu()) {
         cpu.fork_tid = task.tid();
     }
@@ -88,24 +106,27 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 
 /// Starts the wait of a task that slept; a wakeup of any other is counted and starts nothing.
 #[inline(always)]
-fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) {
-    let Some(state) = lookup(task) else {
-        return;
-    };
+fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) -> Option<&'static mut TaskState> {
+    let state = lookup(task)?;
     if !state.is(SELECTED) {
-        return;
+        return None;
     }
     if !state.is_in(TaskPhase::Sleeping) {
         state.counters.wakeups_not_asleep += 1;
-        return;
+        return None;
     }
     // A waking may be seen before the switch-out that it undoes; asleep it is only from that on.
     state.waking_at_ns = state.waking_at_ns.max(waking_at_ns).max(state.since_ns);
     // SAFETY: the helper has no precondition.
-    state.set_phase(TaskPhase::Queued, unsafe { bpf_ktime_get_ns() });
+    let now = unsafe { bpf_ktime_get_ns() };
+    state.set_phase(TaskPhase::Queued, now);
+    if g::ATTRIBUTE.read() != 0 {
+        segment::begin(state, task.cpu(), now);
+    }
     state.class = class as u8;
     state.preemptor_row = 0;
     state.flags &= !FRESH;
+    Some(state)
 }
 
 /// Notes that the wakeup asked for the CPU of the task that runs where the wakee was queued.

@@ -3,10 +3,15 @@
 //! Counts, sums and buckets add; minima and maxima stay exact. Nothing is rounded, so that a sum
 //! does not depend on the order or on the grouping.
 
+use std::mem::take;
+
+use latency_common::attribution::{Stolen, WakePath, WakeupCounters};
 use latency_common::class::WaitClass;
+use latency_common::counters::WaitCounters;
 use latency_common::hist::{HistKind, bucket_of};
 
-use crate::model::{Buckets, ClassTally, PreemptorTally, Tally};
+use super::rows;
+use crate::model::{AttributionTally, Buckets, ClassTally, Tally};
 
 /// The sum of all `tallies`.
 pub(crate) fn sum<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
@@ -14,11 +19,20 @@ pub(crate) fn sum<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
     for tally in tallies {
         add(&mut total, tally);
     }
-    total.preemptors = merged_preemptors(total.preemptors);
+    merge_rows(&mut total);
     total
 }
 
-/// Adds everything but leaves equal preemptors side by side: merging them once at the end keeps
+/// Makes one of equal rows, in each table.
+pub(super) fn merge_rows(tally: &mut Tally) {
+    let attribution = &mut tally.attribution;
+    tally.preemptors = rows::merged(take(&mut tally.preemptors));
+    attribution.culprits = rows::merged(take(&mut attribution.culprits));
+    attribution.interrupts = rows::merged(take(&mut attribution.interrupts));
+    attribution.wakers = rows::merged(take(&mut attribution.wakers));
+}
+
+/// Adds everything but leaves equal rows of tables side by side: merging them once at the end keeps
 /// the sum over many tasks linear.
 fn add(into: &mut Tally, from: &Tally) {
     // Naming each field makes a new one an error here.
@@ -40,6 +54,7 @@ fn add(into: &mut Tally, from: &Tally) {
         wakeups_not_asleep,
         unseen_switch_ins,
         preemptors,
+        attribution,
         open,
         waited_earlier_ns,
     } = from;
@@ -67,6 +82,7 @@ fn add(into: &mut Tally, from: &Tally) {
     into.wakeups_not_asleep += wakeups_not_asleep;
     into.unseen_switch_ins += unseen_switch_ins;
     into.preemptors.extend_from_slice(preemptors);
+    add_attribution(&mut into.attribution, attribution);
     into.open.extend_from_slice(open);
     into.waited_earlier_ns += waited_earlier_ns;
 }
@@ -135,27 +151,73 @@ fn add_first_wait(into: &mut Tally, from: &Tally) {
     add_buckets(&mut into.hists[kind], &sample);
 }
 
-/// Equal preemptors (cause, name, thread id) as one, largest sum first.
-pub(super) fn merged_preemptors(mut preemptors: Vec<PreemptorTally>) -> Vec<PreemptorTally> {
-    preemptors.sort_unstable_by_key(|row| (row.class.map(|class| class as u8), row.tid, row.comm));
-    preemptors.dedup_by(|from, into| {
-        let is_same = (from.class, from.tid, from.comm) == (into.class, into.tid, into.comm);
-        if is_same {
-            into.count += from.count;
-            into.sum_ns += from.sum_ns;
-        }
-        is_same
-    });
-    // The sort is stable: equal sums stay in the order of cause and thread id.
-    preemptors.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
-    preemptors
+fn add_attribution(into: &mut AttributionTally, from: &AttributionTally) {
+    let AttributionTally {
+        parts,
+        dropped_culprits_ns,
+        stolen,
+        culprits,
+        interrupts,
+        wake_path,
+        wakers,
+    } = from;
+    add_each(&mut into.parts, parts);
+    into.dropped_culprits_ns += dropped_culprits_ns;
+    let Stolen { ns, counts } = stolen;
+    add_each(&mut into.stolen.ns, ns);
+    add_each(&mut into.stolen.counts, counts);
+    into.culprits.extend_from_slice(culprits);
+    into.interrupts.extend_from_slice(interrupts);
+    add_wake_path(&mut into.wake_path, wake_path);
+    into.wakers.extend_from_slice(wakers);
+}
+
+fn add_each(into: &mut [u64], from: &[u64]) {
+    for (into, from) in into.iter_mut().zip(from) {
+        *into += from;
+    }
+}
+
+fn add_wake_path(into: &mut WakePath, from: &WakePath) {
+    let WakePath {
+        to_queued,
+        placements,
+        sampled,
+        moved,
+    } = from;
+    add_samples(&mut into.to_queued, to_queued);
+    let kinds = into.placements.iter_mut().chain(&mut into.sampled);
+    for (into, from) in kinds.zip(placements.iter().chain(sampled)) {
+        add_wakeups(into, from);
+    }
+    into.moved += moved;
+}
+
+fn add_samples(into: &mut WaitCounters, from: &WaitCounters) {
+    if from.count > 0 {
+        into.min_ns = if into.count == 0 {
+            from.min_ns
+        } else {
+            into.min_ns.min(from.min_ns)
+        };
+        into.max_ns = into.max_ns.max(from.max_ns);
+    }
+    into.count += from.count;
+    into.sum_ns += from.sum_ns;
+}
+
+fn add_wakeups(into: &mut WakeupCounters, from: &WakeupCounters) {
+    into.count += from.count;
+    into.same_cpu += from.same_cpu;
+    into.latency_sum_ns += from.latency_sum_ns;
+    into.latency_max_ns = into.latency_max_ns.max(from.latency_max_ns);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::fixture::{Random, comm, tally_of};
-    use crate::model::OpenWait;
+    use crate::model::{OpenWait, PreemptorTally};
 
     #[test]
     fn sum_of_parts_equals_tally_of_all_samples() {
@@ -199,6 +261,36 @@ mod tests {
         };
         assert_eq!(total.hists[HistKind::NewTask as usize], expected);
         assert_eq!(sum([&total]), total);
+    }
+
+    #[test]
+    fn attribution_is_summed_up() {
+        let attribution = AttributionTally {
+            parts: std::array::from_fn(|part| part as u64),
+            dropped_culprits_ns: 3,
+            stolen: Stolen {
+                ns: [1, 2, 3],
+                counts: [4, 5, 6],
+            },
+            ..AttributionTally::default()
+        };
+        let mut tally = Tally {
+            attribution,
+            ..Tally::default()
+        };
+        let path = &mut tally.attribution.wake_path;
+        (path.to_queued.count, path.to_queued.min_ns, path.moved) = (1, 7, 2);
+        path.sampled[1].latency_max_ns = 9;
+        let total = sum([&tally, &Tally::default(), &tally]).attribution;
+        assert_eq!((total.parts[8], total.dropped_culprits_ns), (16, 6));
+        assert_eq!(
+            (total.stolen.ns, total.stolen.counts),
+            ([2, 4, 6], [8, 10, 12])
+        );
+        let path = total.wake_path;
+        let queued = path.to_queued;
+        assert_eq!((queued.count, queued.min_ns, path.moved), (2, 7, 4));
+        assert_eq!(path.sampled[1].latency_max_ns, 9);
     }
 
     #[test]

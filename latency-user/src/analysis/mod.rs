@@ -3,6 +3,7 @@
 //! `summarise` makes the report; `difference` makes an observation of one interval, which is then
 //! summarised like a whole one. Sums are exact; percentiles come from histograms, see `quantile`.
 
+mod attribution;
 mod audit;
 mod difference;
 pub mod escape;
@@ -13,6 +14,7 @@ mod group;
 mod merge;
 mod names;
 mod quantile;
+mod rows;
 mod stats;
 
 use std::collections::HashSet;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use latency_common::config::Detail;
 use latency_common::hist::N_HISTS;
 
+use self::attribution::IrqNames;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
@@ -58,9 +61,10 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
     };
     let names = names::Names::of(&observation.rows);
     let mut totals = totals(observation);
-    totals.preemptors = names.renamed(totals.preemptors);
+    names.rename(&mut totals);
     let audit = audit::of_recording(&totals, observation, conditions);
-    let totals = stats::stats(totals);
+    let irqs = &observation.irq_names;
+    let totals = stats::stats(totals, irqs);
     let processes: HashSet<_> = observation.rows.iter().map(|row| row.ident.tgid).collect();
     let rows = group::groups(&observation.rows, context.by);
     Report {
@@ -74,10 +78,11 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         rows: rows
             .into_iter()
             .map(|(ident, mut tally)| {
-                tally.preemptors = names.renamed(tally.preemptors);
-                row(ident, tally, conditions)
+                names.rename(&mut tally);
+                row(ident, tally, irqs, conditions)
             })
             .collect(),
+        interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
         audit,
         censored: totals.censored,
         totals,
@@ -97,7 +102,7 @@ fn totals(observation: &Observation) -> Tally {
     totals
 }
 
-fn row(ident: RowIdent, tally: Tally, conditions: audit::Conditions) -> Row {
+fn row(ident: RowIdent, tally: Tally, irqs: &IrqNames, conditions: audit::Conditions) -> Row {
     let n_switching = if ident.exited { 0 } else { ident.n_tasks };
     let conditions = audit::Conditions {
         in_flight: conditions.in_flight.min(n_switching),
@@ -106,7 +111,7 @@ fn row(ident: RowIdent, tally: Tally, conditions: audit::Conditions) -> Row {
     Row {
         ident,
         audit: audit::of_tally(&tally, conditions),
-        stats: stats::stats(tally),
+        stats: stats::stats(tally, irqs),
     }
 }
 
@@ -164,7 +169,10 @@ mod tests {
     fn empty_observation_gives_an_empty_report() {
         let report = report_of(&Observation::default(), GroupBy::Tid);
         assert!(report.rows.is_empty() && report.audit.ok);
-        assert_eq!(report.totals, stats::stats(Tally::default()));
+        assert_eq!(
+            report.totals,
+            stats::stats(Tally::default(), &IrqNames::new())
+        );
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! The names of preemptors: the last one, as for every other task.
+//! The names of preemptors, culprits and wakers: the last one, as for every other task.
 //!
-//! The kernel side keeps the name that a preemptor had when it was first seen, often the name of
-//! the program that was about to execute another. Where the preemptor has a row of its own, that
+//! The kernel side keeps the name that such a task had when it was first seen, often the name of
+//! the program that was about to execute another. Where the task has a row of its own, that
 //! knows the last name; a thread id that several tasks had is left as it was seen.
 
 use std::collections::HashMap;
 
 use super::merge;
-use crate::model::{PreemptorTally, TaskRow};
+use crate::model::{Tally, TaskRow};
 
 /// Last names by thread id.
 #[derive(Debug, Default)]
@@ -26,14 +26,20 @@ impl Names {
         Self(names)
     }
 
-    /// The same preemptors under their last names.
-    pub(super) fn renamed(&self, mut preemptors: Vec<PreemptorTally>) -> Vec<PreemptorTally> {
-        for preemptor in &mut preemptors {
-            if let Some(Some(name)) = self.0.get(&preemptor.tid) {
-                preemptor.comm = *name;
+    /// Gives everybody the last name.
+    pub(super) fn rename(&self, tally: &mut Tally) {
+        let preemptors = tally.preemptors.iter_mut();
+        let preemptors = preemptors.map(|row| (row.tid, &mut row.comm));
+        let culprits = tally.attribution.culprits.iter_mut();
+        let culprits = culprits.map(|row| (row.tid, &mut row.comm));
+        let wakers = tally.attribution.wakers.iter_mut();
+        let wakers = wakers.map(|row| (row.tid, &mut row.comm));
+        for (tid, comm) in preemptors.chain(culprits).chain(wakers) {
+            if let Some(Some(name)) = self.0.get(&tid) {
+                *comm = *name;
             }
         }
-        merge::merged_preemptors(preemptors)
+        merge::merge_rows(tally);
     }
 }
 
@@ -41,7 +47,7 @@ impl Names {
 mod tests {
     use super::*;
     use crate::analysis::fixture::{comm, row};
-    use crate::model::Tally;
+    use crate::model::PreemptorTally;
 
     fn preemptor(name: &str, tid: u32) -> PreemptorTally {
         PreemptorTally {
@@ -58,8 +64,13 @@ mod tests {
         let rows = [(7, "gzip"), (8, "a"), (8, "b")]
             .map(|(tid, name)| row(tid, tid, name, Tally::default()));
         let seen = seen.iter().map(|(name, tid)| preemptor(name, *tid));
-        let found: Vec<_> = Names::of(&rows)
-            .renamed(seen.collect())
+        let mut tally = Tally {
+            preemptors: seen.collect(),
+            ..Tally::default()
+        };
+        Names::of(&rows).rename(&mut tally);
+        let found: Vec<_> = tally
+            .preemptors
             .into_iter()
             .map(|row| (row.comm, row.tid, row.count))
             .collect();

@@ -5,6 +5,7 @@
 use latency_common::class::{WaitClass, WaitKind};
 use latency_common::hist::HistKind;
 
+use super::attribution::{self, IrqNames};
 use super::escape;
 use super::merge::add_class;
 use super::quantile::percentiles;
@@ -16,8 +17,8 @@ use crate::model::{
 /// What is shown for a preemptor that found no row of its own.
 const OTHERS: &str = "(others)";
 
-/// The figures of a tally.
-pub(super) fn stats(tally: Tally) -> Stats {
+/// The figures of a tally; `irqs` names device interrupts.
+pub(super) fn stats(tally: Tally, irqs: &IrqNames) -> Stats {
     let Totals {
         run_delay_ns,
         run_delay_kernel_ns,
@@ -41,6 +42,12 @@ pub(super) fn stats(tally: Tally) -> Stats {
         run_delay_ns,
         run_delay_kernel_ns,
         waited_ns: tally.waited_ns(),
+        parts: attribution::parts(&tally.attribution),
+        blame: attribution::blame(&tally.attribution.culprits),
+        interrupts: attribution::interrupts(&tally.attribution.interrupts, irqs),
+        stolen: attribution::stolen(&tally.attribution),
+        wakers: attribution::wakers(&tally.attribution.wakers, irqs),
+        wake_path: attribution::wake_path(&tally),
         censored: censored(&tally),
         wakeups_not_asleep: tally.wakeups_not_asleep,
         tally,
@@ -153,7 +160,7 @@ mod tests {
             .iter()
             .map(|(class, samples)| tally_of(*class, samples))
             .collect();
-        stats(merge::sum(&tallies))
+        stats(merge::sum(&tallies), &IrqNames::new())
     }
 
     #[test]
@@ -191,7 +198,7 @@ mod tests {
                 ns,
             })
             .to_vec();
-        let stats = stats(tally);
+        let stats = stats(tally, &IrqNames::new());
         assert_eq!(stats.waits, Waits::default());
         assert_eq!((stats.run_delay_ns, stats.waited_ns), (10, 80));
         let expected = Censored {
@@ -208,7 +215,7 @@ mod tests {
     fn task_without_histogram_has_exact_figures_but_no_percentiles() {
         let mut tally = tally_of(WaitClass::Wakeup, &[5; 1000]);
         tally.without_hist[HistKind::Wakeup as usize] = 1;
-        let wakeup = stats(tally).waits.wakeup;
+        let wakeup = stats(tally, &IrqNames::new()).waits.wakeup;
         assert_eq!(
             (wakeup.count, wakeup.max_ns, wakeup.p50_ns),
             (1000, 5, None)
@@ -223,7 +230,7 @@ mod tests {
             cancelled_sleeps: 1,
             ..Tally::default()
         };
-        let switches = stats(tally).switches;
+        let switches = stats(tally, &IrqNames::new()).switches;
         assert_eq!((switches.voluntary, switches.involuntary), (6, 2));
     }
 
@@ -240,7 +247,7 @@ mod tests {
             preemptors: vec![row(7), row(0)],
             ..Tally::default()
         };
-        let names: Vec<_> = stats(tally)
+        let names: Vec<_> = stats(tally, &IrqNames::new())
             .preemptors
             .into_iter()
             .map(|row| row.comm)

@@ -112,14 +112,16 @@ impl Features {
     /// In words, what a recording of this detail lacks here.
     #[must_use]
     pub fn degraded(&self, detail: Detail) -> Vec<String> {
-        if detail != Detail::Full {
+        if detail < Detail::Causes {
             return vec![reduced(detail).to_owned()];
         }
-        self.list
+        let reduced = (detail == Detail::Causes).then(|| reduced(detail).to_owned());
+        let lacking = self
+            .list
             .iter()
             .filter(|feature| feature.availability != Availability::Available)
-            .map(|feature| format!("{}: {}", feature.name, feature.why))
-            .collect()
+            .map(|feature| format!("{}: {}", feature.name, feature.why));
+        reduced.into_iter().chain(lacking).collect()
     }
 
     fn describe(&self, types: &KernelTypes, rights: Rights) -> Vec<Feature> {
@@ -278,6 +280,7 @@ fn reduced(detail: Detail) -> &'static str {
             "basic: waits are the kernel's own account, without a second one to audit it, without \
              causes and without the latency from waking; wakeups that preempt at once read as 0"
         }
+        Detail::Causes => "causes: what waits were made of is not measured",
         Detail::Full => "",
     }
 }

@@ -50,9 +50,24 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("TASK_THROTTLED", "task_struct", "throttled"),
     ("TASK_CFS_RQ", "task_struct", "se.cfs_rq"),
     ("CFS_RQ_THROTTLE_COUNT", "cfs_rq", "throttle_count"),
+    (
+        "TASK_PREV_SUM_EXEC",
+        "task_struct",
+        "se.prev_sum_exec_runtime",
+    ),
+    ("TASK_CPUS_ALLOWED", "task_struct", "nr_cpus_allowed"),
+    ("RQ_CLOCK", "rq", "clock"),
     ("CFS_RQ_RQ", "cfs_rq", "rq"),
     ("RQ_NR_SWITCHES", "rq", "nr_switches"),
     ("REGS_SYSCALL_NR", "pt_regs", SYSCALL_MEMBER),
+];
+
+/// The time that a queue's tasks were out of quota, and since when they are: its names, the newest
+/// first. Before 6.6 the account is by the clock of load tracking, which stands still in idle.
+const QUOTA_ACCOUNTS: [(&str, &str); 3] = [
+    ("throttled_clock_self_time", "throttled_clock_self"),
+    ("throttled_clock_pelt_time", "throttled_clock_pelt"),
+    ("throttled_clock_task_time", "throttled_clock_task"),
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -75,6 +90,16 @@ impl Globals {
         }
         for &(name, structure, member) in OPTIONAL {
             globals.set(name, types.offset_of(structure, member).unwrap_or(ABSENT));
+        }
+        for (sum, since) in QUOTA_ACCOUNTS {
+            if let (Some(sum), Some(since)) = (
+                types.offset_of("cfs_rq", sum),
+                types.offset_of("cfs_rq", since),
+            ) {
+                globals.set("CFS_RQ_THROTTLED_NS", sum);
+                globals.set("CFS_RQ_THROTTLED_SINCE", since);
+                break;
+            }
         }
         // `cpu` moved into thread_info in 5.16.
         let cpu = types

@@ -17,20 +17,22 @@ use latency_common::{
     counters::TaskCounters,
     cpu::CpuState,
     hist::{HistSlot, N_HISTS},
+    interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{CgroupRecord, RecordTag, TaskRecord},
+    record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
     select::Control,
 };
 
 use super::{
     btf::KernelTypes,
+    caches::last_level_cache,
     features::Features,
     flight::FlightRings,
     object::{self, LoadOptions, take},
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
 };
-use crate::Error;
+use crate::{Error, model::InterruptTotal};
 
 /// A record of the ring.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub enum Record {
     Exit(Box<TaskRecord>),
     /// A cgroup was made.
     Cgroup(Box<CgroupRecord>),
+    /// A long wait has ended.
+    Wait(Box<WaitRecord>),
     /// Of a shape that is not known.
     Malformed,
 }
@@ -64,6 +68,7 @@ pub struct Kernel {
     pub flight: Option<FlightRings>,
     ring: RingBuf<MapData>,
     cpus: Array<MapData, CpuState>,
+    sources: PerCpuArray<MapData, InterruptCounters>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
     shared_hists: PerCpuArray<MapData, HistSlot>,
@@ -98,6 +103,7 @@ impl Kernel {
                 .transpose()?,
             ring: take(&mut ebpf, "RECORDS")?,
             cpus: take(&mut ebpf, "CPUS")?,
+            sources: take(&mut ebpf, "SOURCES")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
@@ -106,6 +112,7 @@ impl Kernel {
             logs: logs.map_err(|error| Error::Setup(format!("cannot read logs: {error}")))?,
             ebpf,
         };
+        this.tell_caches()?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
         let mut attachments = Vec::new();
@@ -121,6 +128,20 @@ impl Kernel {
             programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
         Ok(this)
+    }
+
+    /// Lets the programs know which CPUs share a cache.
+    fn tell_caches(&mut self) -> Result<(), Error> {
+        for cpu in 0..self.cpus.len() {
+            let state = CpuState {
+                cache: last_level_cache(cpu),
+                ..CpuState::default()
+            };
+            self.cpus
+                .set(cpu, state, 0)
+                .map_err(|error| Error::Setup(format!("cannot write map CPUS: {error}")))?;
+        }
+        Ok(())
     }
 
     /// Looks at all tasks: selects those that fit and lets go of those that no longer do.
@@ -195,6 +216,9 @@ impl Kernel {
             (tag, len) if tag == RecordTag::Cgroup as u64 && len == size_of::<CgroupRecord>() => {
                 Record::Cgroup(Box::new(from_bytes(&item)))
             }
+            (tag, len) if tag == RecordTag::Wait as u64 && len == size_of::<WaitRecord>() => {
+                Record::Wait(Box::new(from_bytes(&item)))
+            }
             _ => Record::Malformed,
         })
     }
@@ -203,6 +227,27 @@ impl Kernel {
     #[must_use]
     pub fn cpu_states(&self) -> Vec<CpuState> {
         self.cpus.iter().filter_map(Result::ok).collect()
+    }
+
+    /// All interrupts that were handled, over all CPUs.
+    #[must_use]
+    pub fn interrupts(&self) -> Vec<InterruptTotal> {
+        let totals = (0..N_SOURCES).filter_map(|row| {
+            let values = self.sources.get(&row, 0).ok()?;
+            let mut total = InterruptTotal {
+                source: Source::of_row(row),
+                count: 0,
+                sum_ns: 0,
+                max_ns: 0,
+            };
+            for counters in values.iter() {
+                total.count += counters.count;
+                total.sum_ns += counters.sum_ns;
+                total.max_ns = total.max_ns.max(counters.max_ns);
+            }
+            Some(total)
+        });
+        totals.filter(|total| total.count > 0).collect()
     }
 
     /// Losses by kind, over all CPUs.

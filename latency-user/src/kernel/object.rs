@@ -98,6 +98,7 @@ fn set_options(
 ) -> Result<(), Error> {
     let selection = &options.selection;
     globals.set("SELECT_ALL", selection.is_all().into());
+    globals.set("ATTRIBUTE", (options.detail == Detail::Full).into());
     globals.set("SEED_AT_SWITCH", features.can_seed_at_switch.into());
     globals.set("CAN_PROBE_READ", features.can_probe_read.into());
     globals.set(
@@ -178,6 +179,7 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .btf(Some(btf))
         .allow_unsupported_maps()
         .map_max_entries("CPUS", entries(n_cpus))
+        .map_max_entries("TIMELINES", entries(n_cpus))
         .map_max_entries("HISTS", options.n_hists)
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)

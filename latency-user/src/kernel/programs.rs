@@ -72,8 +72,12 @@ pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> 
             attachments.extend(selecting(features, needs));
             attachments
         }
-        Detail::Full => {
-            let mut attachments = measuring(features);
+        Detail::Causes | Detail::Full => {
+            let mut attachments = Vec::new();
+            if detail == Detail::Full {
+                attachments.extend(INTERRUPTS.into_iter().map(same));
+            }
+            attachments.extend(measuring(features));
             attachments.extend(selecting(features, needs));
             attachments
         }
@@ -102,6 +106,24 @@ pub(super) fn flight(features: &Features) -> Vec<Attachment> {
     }
     attachments
 }
+
+/// What takes a CPU from its task. Begins are attached after ends, so that none is seen without its end.
+const INTERRUPTS: [&str; 14] = [
+    "irq_handler_exit",
+    "irq_handler_entry",
+    "softirq_exit",
+    "softirq_entry",
+    "local_timer_exit",
+    "local_timer_entry",
+    "reschedule_exit",
+    "reschedule_entry",
+    "call_function_exit",
+    "call_function_entry",
+    "call_function_single_exit",
+    "call_function_single_entry",
+    "irq_work_exit",
+    "irq_work_entry",
+];
 
 /// What keeps the selection true.
 fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {

@@ -97,7 +97,7 @@ pub struct Flight {
     pub threads: BTreeMap<u32, FlightThread>,
     /// Names of their processes, by id. Any bytes.
     pub processes: BTreeMap<u32, Vec<u8>>,
-    /// Names of the interrupts that occur, by number.
+    /// Names of the host's interrupts, by number.
     pub interrupts: BTreeMap<u32, String>,
     /// The wait to mark.
     pub marked: Option<MarkedWait>,

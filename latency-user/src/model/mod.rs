@@ -1,8 +1,10 @@
-//! Plain data: what was observed (`tally`, `observation`) and what is reported (`report`, `stats`, `audit`).
+//! Plain data: what was observed (`tally`, `observation`) and what is reported (`report`, `stats`, `audit`);
+//! `attribution` is both.
 //!
 //! Nothing here does I/O or reads a clock. Field names of the reported types are the keys of the
 //! JSON contract, so each carries its unit.
 
+mod attribution;
 mod audit;
 mod flight;
 mod host;
@@ -11,6 +13,11 @@ mod report;
 mod stats;
 mod tally;
 
+pub use attribution::{
+    AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
+    InterruptTally, InterruptTotal, InterruptTotalStats, PartStats, Parts, PlacementStats,
+    Placements, StageStats, StolenStats, SyncStats, WakePathStats, WakerStats, WakerTally,
+};
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
 pub use flight::{
     ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,

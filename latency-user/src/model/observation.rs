@@ -1,6 +1,8 @@
 //! One snapshot of a recording, before anything is grouped or summed up.
 
-use super::Tally;
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{InterruptTotal, Tally};
 
 /// Who a task is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub struct TaskIdent {
     /// Name of the process's leader.
     pub leader_comm: [u8; 16],
     /// Path of its cgroup, or `id:N` where no path could be found.
-    pub cgroup: String,
+    pub cgroup: Arc<str>,
     /// The task has ended.
     pub has_exited: bool,
     /// It is a thread of the recorder.
@@ -74,6 +76,10 @@ pub struct Losses {
     pub clock_backwards: u64,
     /// Cgroups shown by id since their path was lost.
     pub cgroup_names: u64,
+    /// Long waits without their story (ring full); their time is in the sums.
+    pub wait_records: u64,
+    /// Interrupts whose begin or end was not seen; their time is in the tasks'.
+    pub unpaired_interrupts: u64,
     /// Runs of our programs that the kernel skipped since the same program was active.
     pub recursion_misses: u64,
     /// Records of a shape that this version does not know.
@@ -106,14 +112,16 @@ pub struct Observation {
     pub rows: Vec<TaskRow>,
     /// Counts of ended tasks whose record was lost, and samples of tasks without histogram.
     pub unsent: Tally,
+    /// All interrupts, whatever was selected.
+    pub interrupts: Vec<InterruptTotal>,
+    /// Names of device interrupts by number.
+    pub irq_names: BTreeMap<u32, String>,
     /// Sums over all CPUs.
     pub cpus: CpuTotals,
     /// What was lost.
     pub losses: Losses,
     /// What the programs cost; none without the right to ask.
     pub cost: Option<CostSample>,
-    /// Tasks of other pid namespaces, first seen at a switch.
-    pub seeded_at_switch: u64,
 }
 
 impl Observation {

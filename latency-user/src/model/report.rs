@@ -3,7 +3,7 @@
 use latency_common::config::Detail;
 use serde::Serialize;
 
-use super::{Audit, Censored, FlightDump, Host, Losses, Stats};
+use super::{Audit, Censored, FlightDump, Host, InterruptTotalStats, Losses, Stats};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -20,15 +20,17 @@ pub enum GroupBy {
     Cgroup,
 }
 
-/// How much was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How much was measured. Each includes the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DetailLevel {
     /// Nothing: the programs return at once.
     Empty,
     /// Waits by kind, in the kernel's own account.
     Basic,
-    /// Everything.
+    /// Waits, wakeup latency and causes.
+    Causes,
+    /// Everything: what each wait was made of as well.
     #[default]
     Full,
 }
@@ -38,6 +40,7 @@ impl From<Detail> for DetailLevel {
         match detail {
             Detail::Empty => Self::Empty,
             Detail::Basic => Self::Basic,
+            Detail::Causes => Self::Causes,
             Detail::Full => Self::Full,
         }
     }
@@ -139,6 +142,8 @@ pub struct Report {
     pub n_processes: u64,
     /// Rows, largest sum of waits first.
     pub rows: Vec<Row>,
+    /// All interrupts that ran, on any CPU, largest sum first.
+    pub interrupts: Vec<InterruptTotalStats>,
     /// The audit of the totals.
     pub audit: Audit,
     /// Waits cut by the window.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Tally;
+use super::{BlameStats, InterruptStats, Parts, StolenStats, Tally, WakePathStats, WakerStats};
 
 /// A distribution. Percentiles are absent where there are no samples or their histogram was not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -150,6 +150,18 @@ pub struct Stats {
     /// Time spent waiting within the window or interval, whether the wait ended in it or not: the
     /// figure that adds up over intervals.
     pub waited_ns: u64,
+    /// What the waited time was made of.
+    pub parts: Parts,
+    /// Who ran meanwhile, largest sum first.
+    pub blame: Vec<BlameStats>,
+    /// Which interrupts did, largest sum first.
+    pub interrupts: Vec<InterruptStats>,
+    /// What interrupts took while it had the CPU.
+    pub stolen: StolenStats,
+    /// Who woke it, most wakeups first.
+    pub wakers: Vec<WakerStats>,
+    /// The way from waking to running.
+    pub wake_path: WakePathStats,
     /// Waits cut by the window.
     pub censored: Censored,
     /// Wakeups that ended no sleep, and started no wait.

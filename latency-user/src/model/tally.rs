@@ -3,6 +3,8 @@
 use latency_common::class::{N_CLASSES, WaitClass};
 use latency_common::hist::N_HISTS;
 
+use super::AttributionTally;
+
 /// Both accounts of the waits of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassTally {
@@ -88,6 +90,8 @@ pub struct Tally {
     pub unseen_switch_ins: u64,
     /// Who took the CPU.
     pub preemptors: Vec<PreemptorTally>,
+    /// What the waits were made of.
+    pub attribution: AttributionTally,
     /// Waits that were going on.
     pub open: Vec<OpenWait>,
     /// The part of the waits in `classes` and `open` that was waited before the interval began.

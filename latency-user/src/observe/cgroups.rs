@@ -5,6 +5,7 @@ use std::{
     fs,
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use procfs::process::{MountInfo, Process};
@@ -160,7 +161,7 @@ fn find(path: &str, mounted: &[Hierarchy]) -> Option<(Hierarchy, u64)> {
 #[derive(Debug, Default)]
 pub(super) struct CgroupNames {
     mount: Option<PathBuf>,
-    paths: HashMap<u64, String>,
+    paths: HashMap<u64, Arc<str>>,
 }
 
 impl CgroupNames {
@@ -188,7 +189,7 @@ impl CgroupNames {
         let below = directory.strip_prefix(mount).unwrap_or(directory);
         self.paths
             .entry(metadata.ino())
-            .or_insert_with(|| format!("/{}", escape::bytes(below.as_os_str().as_bytes())));
+            .or_insert_with(|| format!("/{}", escape::bytes(below.as_os_str().as_bytes())).into());
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             self.visit(mount, &entry.path());
@@ -197,15 +198,15 @@ impl CgroupNames {
 
     /// Learns a group that the kernel side reported.
     pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
-        self.paths.insert(id, escape::bytes(path));
+        self.paths.insert(id, escape::bytes(path).into());
     }
 
     /// The path of an id, or the id itself.
-    pub(super) fn path(&self, id: u64) -> String {
+    pub(super) fn path(&self, id: u64) -> Arc<str> {
         self.paths
             .get(&id)
             .cloned()
-            .unwrap_or_else(|| format!("id:{id}"))
+            .unwrap_or_else(|| format!("id:{id}").into())
     }
 }
 
@@ -255,10 +256,10 @@ mod tests {
     #[test]
     fn unknown_group_is_shown_by_id() {
         let mut names = CgroupNames::default();
-        assert_eq!(names.path(7), "id:7");
+        assert_eq!(&*names.path(7), "id:7");
         names.learn(7, b"/a/b\0\0");
-        assert_eq!(names.path(7), "/a/b");
+        assert_eq!(&*names.path(7), "/a/b");
         names.learn(8, b"/a\xff\x1b\0");
-        assert_eq!(names.path(8), r"/a\xff\x1b");
+        assert_eq!(&*names.path(8), r"/a\xff\x1b");
     }
 }

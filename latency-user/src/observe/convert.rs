@@ -8,7 +8,7 @@ use latency_common::{
     record::{TaskHeader, TaskPhase, TaskRecord},
 };
 
-use super::cgroups::CgroupNames;
+use super::{attribution, cgroups::CgroupNames};
 use crate::{
     kernel::HistPool,
     model::{Buckets, ClassTally, Losses, OpenWait, PreemptorTally, Tally, TaskIdent, TaskRow},
@@ -23,7 +23,7 @@ pub(super) fn row(
 ) -> TaskRow {
     let header = &record.header;
     let has_exited = header.phase == TaskPhase::Dead as u32;
-    let mut tally = tally(&record.counters);
+    let mut tally = tally(&record.counters, cgroups);
     add_present(&mut tally, header);
     for (kind, &handle) in header.hist.iter().enumerate() {
         match handle {
@@ -55,7 +55,7 @@ pub(super) fn row(
 }
 
 /// The counters without what goes on at the moment.
-pub(super) fn tally(counters: &TaskCounters) -> Tally {
+pub(super) fn tally(counters: &TaskCounters, cgroups: &CgroupNames) -> Tally {
     let latency = &counters.latency;
     Tally {
         classes: std::array::from_fn(|index| {
@@ -88,6 +88,7 @@ pub(super) fn tally(counters: &TaskCounters) -> Tally {
         wakeups_not_asleep: counters.wakeups_not_asleep,
         unseen_switch_ins: counters.unseen_switch_ins,
         preemptors: preemptors(counters),
+        attribution: attribution::tally(&counters.attribution, cgroups),
         ..Tally::default()
     }
 }
@@ -98,9 +99,11 @@ fn preemptors(counters: &TaskCounters) -> Vec<PreemptorTally> {
         .iter()
         .filter(|row| row.count > 0)
         .map(|row| PreemptorTally {
+            // The row of all others mixes causes.
             class: usize::try_from(row.class)
                 .ok()
-                .and_then(WaitClass::from_index),
+                .and_then(WaitClass::from_index)
+                .filter(|_| row.tid != 0),
             comm: row.comm,
             tid: row.tid,
             count: row.count,
@@ -124,6 +127,10 @@ fn add_present(tally: &mut Tally, header: &TaskHeader) {
         }
     } else if header.phase == TaskPhase::Queued as u32 {
         tally.open.extend(class.map(|class| OpenWait { class, ns }));
+        let parts = tally.attribution.parts.iter_mut();
+        for (part, open) in parts.zip(header.open_parts) {
+            *part += open;
+        }
     }
 }
 
@@ -137,6 +144,8 @@ pub(super) fn losses(counts: [u64; N_LOSS]) -> Losses {
         task_histograms: count(Loss::TaskHistograms),
         clock_backwards: count(Loss::ClockBackwards),
         cgroup_names: count(Loss::CgroupNames),
+        wait_records: count(Loss::WaitRecords),
+        unpaired_interrupts: count(Loss::UnpairedInterrupts),
         ..Losses::default()
     }
 }

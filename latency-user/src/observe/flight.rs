@@ -1,22 +1,15 @@
 //! A dump of the flight recorder: the rings as they are now, and the names that their events lack.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::{collections::BTreeMap, fs};
 
-use latency_common::flight::FlightKind;
 use rustix::time::ClockId;
 
-use super::session::clock_ns;
+use super::{interrupts::irq_names, session::clock_ns};
 use crate::{
-    analysis::{
-        escape,
-        flight::{cut, threads},
-    },
+    analysis::flight::{cut, threads},
     host,
     kernel::{self, FlightRings},
-    model::{ClockOffsets, DumpReason, Flight, FlightCpu, FlightRing, FlightThread, MarkedWait},
+    model::{ClockOffsets, DumpReason, Flight, FlightRing, FlightThread, MarkedWait},
 };
 
 /// Enough for one pair of readings that nothing came between.
@@ -53,7 +46,7 @@ pub(super) fn dump(
         from_ns,
         at_ns,
         processes: process_names(&threads),
-        interrupts: interrupt_names(&cpus),
+        interrupts: irq_names(),
         cpus,
         threads,
         marked,
@@ -108,28 +101,6 @@ fn leader_name(tgid: u32) -> Option<Vec<u8>> {
     let mut name = fs::read(format!("/proc/{tgid}/comm")).ok()?;
     name.pop_if(|last| *last == b'\n');
     Some(name)
-}
-
-/// The kernel lists the handlers of an interrupt as directories.
-fn interrupt_names(cpus: &[FlightCpu]) -> BTreeMap<u32, String> {
-    let events = cpus.iter().flat_map(|cpu| &cpu.events);
-    let numbers: BTreeSet<_> = events
-        .filter(|event| event.kind == FlightKind::IrqEntry as u8)
-        .map(|event| event.value)
-        .collect();
-    let name = |number| Some((number, handlers(number)?));
-    numbers.into_iter().filter_map(name).collect()
-}
-
-fn handlers(interrupt: u32) -> Option<String> {
-    let entries = fs::read_dir(format!("/proc/irq/{interrupt}")).ok()?;
-    let handlers = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| escape::text(&entry.file_name().to_string_lossy()));
-    let mut handlers: Vec<_> = handlers.collect();
-    handlers.sort();
-    (!handlers.is_empty()).then(|| handlers.join(", "))
 }
 
 fn clock_offsets() -> ClockOffsets {

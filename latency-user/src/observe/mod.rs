@@ -2,12 +2,14 @@
 //!
 //! It drives the kernel side and turns its records into the model; it prints nothing and judges nothing.
 
+mod attribution;
 mod cgroups;
 mod child;
 mod convert;
 mod cost;
 mod flight;
 mod glob;
+mod interrupts;
 mod session;
 mod switches;
 mod targets;

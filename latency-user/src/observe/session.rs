@@ -6,8 +6,8 @@ use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, switches::Reading,
-    targets::Targets,
+    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
+    interrupts::InterruptBase, switches::Reading, targets::Targets,
 };
 use crate::{
     Error, analysis, host,
@@ -50,6 +50,7 @@ pub struct Session {
     cgroups: CgroupNames,
     cost: CostMeter,
     first: Reading,
+    interrupts: InterruptBase,
     start_at_ns: u64,
     start_wall_ns: u64,
     turns: u32,
@@ -90,6 +91,7 @@ impl Session {
         // Freeing them takes tens of milliseconds, which belong before the window.
         drop(types);
         let first = Reading::take(&kernel);
+        let interrupts = InterruptBase::read(&kernel);
         let start_at_ns = monotonic_ns();
         kernel.select()?;
         let child = if options.command.is_empty() {
@@ -105,6 +107,7 @@ impl Session {
             cgroups,
             cost: CostMeter::new(rights.has_sys_admin()),
             first,
+            interrupts,
             start_at_ns,
             start_wall_ns: host::wall_clock_ns(),
             turns: 0,
@@ -174,6 +177,7 @@ impl Session {
                     self.keep(row);
                 }
                 Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
+                Record::Wait(_) => {}
                 Record::Malformed => self.n_malformed += 1,
             }
         }
@@ -220,15 +224,11 @@ impl Session {
             start_wall_ns: self.start_wall_ns,
             end_at_ns,
             unsent,
+            interrupts: self.interrupts.since(&self.kernel),
+            irq_names: interrupts::irq_names(),
             cpus,
             losses,
             cost: self.cost.sample(),
-            seeded_at_switch: self
-                .kernel
-                .cpu_states()
-                .iter()
-                .map(|cpu| cpu.seeded_at_switch)
-                .sum(),
             rows,
         })
     }
@@ -238,7 +238,11 @@ impl Session {
         for (kind, hist) in self.kernel.pool.take_orphans() {
             convert::add_hist(&mut self.orphans, kind, &hist);
         }
-        let parts: Vec<_> = self.kernel.unsent().iter().map(convert::tally).collect();
+        let parts = self.kernel.unsent();
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|counters| convert::tally(counters, &self.cgroups))
+            .collect();
         let mut unsent = analysis::sum(parts.iter().chain([&self.folded]));
         for (kind, hist) in (0..).zip(&self.orphans) {
             convert::add_hist(&mut unsent.hists, kind, hist);

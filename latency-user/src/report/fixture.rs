@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use latency_common::hist::HistKind;
 
+use super::fixture_attribution as attribution;
 use crate::model::{
     AllSwitchAudit, Audit, AuditClass, Buckets, CauseStats, Causes, Censored, Cost, DetailLevel,
-    Finding, GroupBy, Host, Losses, PreemptorStats, Report, Row, RowIdent, Stats, SwitchAudit,
-    Switches, Tally, TickAudit, WaitStats, Waits, Window,
+    Finding, GroupBy, Host, Losses, PartStats, Parts, PreemptorStats, Report, Row, RowIdent, Stats,
+    SwitchAudit, Switches, Tally, TickAudit, WaitStats, Waits, Window,
 };
 
 pub(super) fn report() -> Report {
@@ -26,6 +27,7 @@ pub(super) fn report() -> Report {
         n_tasks: 2,
         n_processes: 1,
         rows: vec![busy_row(), waiting_row()],
+        interrupts: attribution::interrupt_totals(),
         audit: audit(),
         censored: totals().censored,
         loss: Losses {
@@ -119,6 +121,12 @@ fn totals() -> Stats {
         run_delay_ns: 45_000_000,
         run_delay_kernel_ns: 42_000_000,
         waited_ns: 1_245_000_000,
+        parts: attribution::parts(1_200_000_000),
+        blame: attribution::blame(),
+        interrupts: attribution::interrupts(),
+        stolen: attribution::stolen(),
+        wakers: attribution::wakers(),
+        wake_path: attribution::wake_path(),
         censored: Censored {
             open_at_end: 1,
             open_at_end_ns: 1_200_000_000,
@@ -158,6 +166,7 @@ fn busy_row() -> Row {
     let stats = Stats {
         censored: Censored::default(),
         waited_ns: 45_000_000,
+        parts: attribution::parts(0),
         ..totals()
     };
     Row {
@@ -174,6 +183,12 @@ fn waiting_row() -> Row {
     let stats = Stats {
         censored: totals().censored,
         waited_ns: 1_200_000_000,
+        parts: Parts {
+            throttled: PartStats {
+                sum_ns: 1_200_000_000,
+            },
+            ..Parts::default()
+        },
         ..Stats::default()
     };
     let ident = RowIdent {

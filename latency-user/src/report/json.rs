@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
-    Audit, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host, Losses, Report, Row,
-    RowIdent, Stats, Tally, Window,
+    Audit, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host, InterruptTotalStats,
+    Losses, Report, Row, RowIdent, Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -30,6 +30,7 @@ struct Document<'a> {
     totals: Totals<'a>,
     #[serde(flatten)]
     rows: Rows<&'a [Row]>,
+    interrupts: &'a [InterruptTotalStats],
     audit: &'a Audit,
     censored: Censored,
     loss: Losses,
@@ -68,6 +69,7 @@ struct IntervalLine<'a> {
     totals: Totals<'a>,
     #[serde(flatten)]
     rows: Rows<Vec<IntervalRow<'a>>>,
+    interrupts: &'a [InterruptTotalStats],
     censored: Censored,
     loss: Losses,
     steal_ns: u64,
@@ -155,6 +157,7 @@ pub fn interval_line(report: &Report, index: u64) -> String {
         n_tasks: report.n_tasks,
         totals: totals(report),
         rows: by_kind(report.by, rows),
+        interrupts: &report.interrupts,
         censored: report.censored,
         loss: report.loss,
         steal_ns: report.steal_ns,
@@ -189,6 +192,7 @@ fn document(report: &Report) -> Document<'_> {
         n_processes: report.n_processes,
         totals: totals(report),
         rows: by_kind(report.by, &report.rows),
+        interrupts: &report.interrupts,
         audit: &report.audit,
         censored: report.censored,
         loss: report.loss,

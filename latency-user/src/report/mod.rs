@@ -6,6 +6,8 @@
 pub mod csv;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod fixture_attribution;
 pub mod json;
 pub mod perfetto;
 pub mod text;

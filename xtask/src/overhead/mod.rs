@@ -140,7 +140,8 @@ fn variants() -> Result<Vec<Variant>> {
     let mut variants = vec![
         Variant::new("schedlat, empty programs", record("empty")),
         Variant::new("schedlat, basic", record("basic")).within(0.35),
-        Variant::new("schedlat, default", record("full")).within(0.6),
+        Variant::new("schedlat, causes", record("causes")).within(0.6),
+        Variant::new("schedlat, default", record("full")).within(0.75),
         Variant::new(verdict::REFERENCE, program("runqlat")?),
         Variant::new("perf sched record", perf).optional(),
     ];

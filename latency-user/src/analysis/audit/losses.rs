@@ -10,7 +10,7 @@ use crate::units;
 type Kind = (&'static str, bool, fn(&Losses) -> u64, &'static str);
 
 #[rustfmt::skip]
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 13] = [
     ("untracked_tasks", true, |loss| loss.untracked_tasks,
         "tasks got no storage and were not measured"),
     ("untracked_switches", true, |loss| loss.untracked_switches,
@@ -33,6 +33,10 @@ const KINDS: [Kind; 11] = [
         "samples were set to 0 since the clock ran backwards between CPUs"),
     ("cgroup_names", false, |loss| loss.cgroup_names,
         "cgroups are shown by id since their path was lost"),
+    ("wait_records", false, |loss| loss.wait_records,
+        "long waits have no story since the ring was full; the sums hold them"),
+    ("unpaired_interrupts", false, |loss| loss.unpaired_interrupts,
+        "interrupts began or ended unseen; their time is taken for that of tasks"),
 ];
 
 /// One finding for each kind of loss in `losses`.
@@ -71,6 +75,8 @@ mod tests {
             task_histograms: 6,
             clock_backwards: 8,
             cgroup_names: 9,
+            wait_records: 12,
+            unpaired_interrupts: 13,
             recursion_misses: 10,
             malformed_records: 11,
         };
@@ -86,6 +92,8 @@ mod tests {
             "folded_rows",
             "clock_backwards",
             "cgroup_names",
+            "wait_records",
+            "unpaired_interrupts",
         ];
         assert_eq!(codes(&findings(&losses)), expected);
     }

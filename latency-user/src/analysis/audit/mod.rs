@@ -53,7 +53,7 @@ impl Tolerance {
 /// What a comparison depends on beside the figures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conditions {
-    /// How much was measured: only the full detail asks for causes.
+    /// How much was measured: basic knows no causes.
     pub(super) detail: Detail,
     /// What a hypervisor kept from all CPUs together.
     pub(super) steal_ns: u64,
@@ -103,7 +103,7 @@ pub(super) fn of_recording(
     let audit = audit(tally, Some(cpus), findings);
     Audit {
         // Timers are looked at for causes only.
-        ticks: audit.ticks.filter(|_| conditions.detail == Detail::Full),
+        ticks: audit.ticks.filter(|_| conditions.detail >= Detail::Causes),
         ..audit
     }
 }

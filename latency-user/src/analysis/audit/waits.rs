@@ -88,7 +88,7 @@ pub(super) fn findings(tally: &Tally, conditions: Conditions) -> Vec<Finding> {
     findings.extend(missed_wakeup_waits(tally));
     findings.extend(early_preemptions(tally));
     findings.extend(late_preemptions(tally));
-    if conditions.detail == Detail::Full {
+    if conditions.detail >= Detail::Causes {
         findings.extend(unknown_causes(tally));
     }
     findings

@@ -15,13 +15,14 @@ macro_rules! growth {
     };
 }
 
+mod attribution;
 mod tally;
 
 use std::collections::HashMap;
 
 use self::tally::minus;
 use super::merge;
-use crate::model::{CostSample, CpuTotals, Losses, Observation, Tally, TaskRow};
+use crate::model::{CostSample, CpuTotals, InterruptTotal, Losses, Observation, Tally, TaskRow};
 
 /// What happened from `earlier` to `later`, two snapshots of one recording. Tasks to which nothing
 /// happened have no row.
@@ -54,12 +55,11 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         end_at_ns: later.end_at_ns,
         rows,
         unsent: minus(&later.unsent, &shown_before),
+        interrupts: interrupts_minus(&later.interrupts, &earlier.interrupts),
+        irq_names: later.irq_names.clone(),
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
         cost: cost_minus(later.cost, earlier.cost),
-        seeded_at_switch: later
-            .seeded_at_switch
-            .saturating_sub(earlier.seeded_at_switch),
     }
 }
 
@@ -88,11 +88,28 @@ fn cpus_minus(later: &CpuTotals, earlier: &CpuTotals) -> CpuTotals {
     })
 }
 
+fn interrupts_minus(later: &[InterruptTotal], earlier: &[InterruptTotal]) -> Vec<InterruptTotal> {
+    let before: HashMap<_, _> = earlier.iter().map(|row| (row.source.0, row)).collect();
+    let grown = later.iter().map(|row| {
+        let Some(before) = before.get(&row.source.0) else {
+            return *row;
+        };
+        let sum_ns = row.sum_ns.saturating_sub(before.sum_ns);
+        InterruptTotal {
+            count: row.count.saturating_sub(before.count),
+            sum_ns,
+            max_ns: attribution::longest(row.max_ns, before.max_ns, sum_ns),
+            ..*row
+        }
+    });
+    grown.filter(|row| row.count > 0).collect()
+}
+
 fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
     growth!(later, earlier, Losses {
         missed_switches, unmeasured_waits, untracked_tasks, untracked_switches, exit_records,
-        folded_rows, task_histograms, clock_backwards, cgroup_names, recursion_misses,
-        malformed_records;
+        folded_rows, task_histograms, clock_backwards, cgroup_names, wait_records,
+        unpaired_interrupts, recursion_misses, malformed_records;
     })
 }
 

@@ -5,12 +5,12 @@
 //! that kind which grew, at most 1/32 off the kind's own extreme, and for a single cause an upper
 //! (lower) bound.
 
-use std::collections::HashMap;
-
 use latency_common::class::{WaitClass, WaitKind};
 use latency_common::hist::{HistKind, bucket_high_ns, bucket_low_ns};
 
-use crate::model::{Buckets, ClassTally, PreemptorTally, Tally};
+use super::attribution;
+use crate::analysis::rows;
+use crate::model::{Buckets, ClassTally, Tally};
 
 /// What was counted after `earlier` and up to `later`.
 pub(super) fn minus(later: &Tally, earlier: &Tally) -> Tally {
@@ -32,7 +32,8 @@ pub(super) fn minus(later: &Tally, earlier: &Tally) -> Tally {
         latency: class_minus(&later.latency, &earlier.latency, latency_bounds),
         hists,
         without_hist: later.without_hist,
-        preemptors: preemptors_minus(&later.preemptors, &earlier.preemptors),
+        preemptors: rows::growth(&later.preemptors, &earlier.preemptors).0,
+        attribution: attribution::minus(&later.attribution, &earlier.attribution),
         open: later.open.clone(),
         waited_earlier_ns: earlier.open.iter().map(|wait| wait.ns).sum(),
     })
@@ -112,20 +113,6 @@ fn buckets_minus(later: &Buckets, earlier: &Buckets) -> Buckets {
         counts,
         overflow: later.overflow.saturating_sub(earlier.overflow),
     }
-}
-
-fn preemptors_minus(later: &[PreemptorTally], earlier: &[PreemptorTally]) -> Vec<PreemptorTally> {
-    let key = |row: &PreemptorTally| (row.class.map(|class| class as u8), row.tid, row.comm);
-    let before: HashMap<_, _> = earlier.iter().map(|row| (key(row), row)).collect();
-    let grown = later.iter().map(|row| match before.get(&key(row)) {
-        None => row.clone(),
-        Some(shown) => PreemptorTally {
-            count: row.count.saturating_sub(shown.count),
-            sum_ns: row.sum_ns.saturating_sub(shown.sum_ns),
-            ..row.clone()
-        },
-    });
-    grown.filter(|row| row.count > 0).collect()
 }
 
 #[cfg(test)]

@@ -134,7 +134,9 @@ enum DetailArg {
     Empty,
     /// Waits by kind in the kernel's own account, without causes
     Basic,
-    /// Everything
+    /// Waits, wakeup latency and causes
+    Causes,
+    /// Everything: what each wait was made of as well
     Full,
 }
 
@@ -259,6 +261,7 @@ impl DetailArg {
         match self {
             Self::Empty => Detail::Empty,
             Self::Basic => Detail::Basic,
+            Self::Causes => Detail::Causes,
             Self::Full => Detail::Full,
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn event(
         FlightKind::Migrate => Event::SchedMigrateTask(migration(record)),
         FlightKind::IrqEntry => Event::IrqHandlerEntry(IrqHandlerEntry {
             irq: int(record.value),
-            name: interrupts.get(&record.value).cloned(),
+            name: interrupts.get(&record.value).map(|name| escape::text(name)),
         }),
         FlightKind::IrqExit => Event::IrqHandlerExit(IrqHandlerExit {
             irq: int(record.value),

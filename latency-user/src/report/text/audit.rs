@@ -72,7 +72,7 @@ fn label(class: WaitClass, detail: DetailLevel) -> &'static str {
         WaitClass::Yield => "after sched_yield",
         WaitClass::Throttled => "out of quota",
         WaitClass::Stopper => "after losing it to the stopper",
-        WaitClass::Unknown if detail != DetailLevel::Full => "after losing the CPU",
+        WaitClass::Unknown if detail < DetailLevel::Causes => "after losing the CPU",
         WaitClass::Unknown => "of unknown cause",
         WaitClass::OpenAtStart => "waiting from before",
         WaitClass::Unmeasured => "start or end not seen",

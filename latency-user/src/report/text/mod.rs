@@ -102,6 +102,8 @@ fn losses(losses: &Losses) -> String {
         task_histograms,
         clock_backwards,
         cgroup_names,
+        wait_records,
+        unpaired_interrupts,
         recursion_misses,
         malformed_records,
     } = *losses;
@@ -115,6 +117,8 @@ fn losses(losses: &Losses) -> String {
         (task_histograms, "task histograms"),
         (clock_backwards, "clock readings that ran backwards"),
         (cgroup_names, "cgroup names"),
+        (wait_records, "stories of long waits"),
+        (unpaired_interrupts, "unpaired interrupts"),
         (recursion_misses, "recursion misses"),
         (malformed_records, "malformed records"),
     ];

@@ -34,7 +34,7 @@ pub(super) fn render(stats: &Stats, detail: DetailLevel) -> String {
         &stats.waits.preemption,
         whole,
     ));
-    if detail == DetailLevel::Full {
+    if detail >= DetailLevel::Causes {
         rows.extend(cause_rows(stats));
     }
     if stats.waits.new_task.count > 0 {

@@ -1,0 +1,123 @@
+//! The recent past of each CPU: which tasks ran, which interrupts, and totals of the latter.
+
+use crate::interrupt::{N_CATEGORIES, Source};
+
+/// Stints kept: a power of two. A task that waits for one tick behind two that hand the CPU to each other
+/// as fast as they can waits through about as many.
+pub const N_STINTS: usize = 1024;
+
+/// Interrupts kept: a power of two.
+pub const N_RECENT_INTERRUPTS: usize = 64;
+
+/// Interrupts that can be active at once on a CPU: softirq, irq, vector, timer callback, and as many again.
+pub const MAX_DEPTH: usize = 8;
+
+/// `Stint::tid` where what ran was not seen.
+pub const TID_UNSEEN: u32 = u32::MAX;
+
+/// A task on the CPU. It ends where the next one begins.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stint {
+    /// When it was switched in.
+    pub since_ns: u64,
+    /// The CPU's time in interrupts before that.
+    pub interrupted_before_ns: u64,
+    /// Address of the task: with `tid`, by which it can be told whether the task is still there.
+    pub address: u64,
+    /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
+    pub tid: u32,
+    /// Its kernel stack where it was switched out, or where a tick found somebody overdue: the
+    /// number in the map of stacks, plus one; 0 without.
+    pub stack: u32,
+}
+
+/// An interrupt that ended, or several runs of it with nothing else in between: a flood does not push
+/// everything else out of the past.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecentInterrupt {
+    /// When the first began.
+    pub since_ns: u64,
+    /// When the last ended.
+    pub until_ns: u64,
+    /// Their time, without what interrupted them and what lies between them.
+    pub own_ns: u64,
+    /// Which.
+    pub source: Source,
+    /// Runs.
+    pub count: u32,
+}
+
+impl RecentInterrupt {
+    /// What of it lies at `from` or later; of several runs the share that this is of their time.
+    #[must_use]
+    pub const fn since(&self, from: u64) -> Self {
+        let length_ns = self.until_ns.saturating_sub(self.since_ns);
+        let within_ns = self.until_ns.saturating_sub(from);
+        if within_ns >= length_ns {
+            return *self;
+        }
+        if self.count == 1 {
+            let own_ns = if self.own_ns < within_ns {
+                self.own_ns
+            } else {
+                within_ns
+            };
+            return Self { own_ns, ..*self };
+        }
+        Self {
+            own_ns: self.own_ns * within_ns / length_ns,
+            count: 1 + ((self.count - 1) as u64 * within_ns / length_ns) as u32,
+            ..*self
+        }
+    }
+}
+
+/// An interrupt that is active.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActiveInterrupt {
+    /// When it began.
+    pub since_ns: u64,
+    /// Its own time up to the last change of context.
+    pub own_ns: u64,
+    /// Which.
+    pub source: Source,
+    /// Fills up to eight bytes.
+    pub reserved: u32,
+}
+
+/// One CPU's past. Only that CPU writes it; others read it for remote wakeups, moves and snapshots.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    /// Changes with each change of context, before and after: odd while one is being written.
+    pub version: u32,
+    /// Active interrupts.
+    pub depth: u32,
+    /// When the context last changed: where the innermost active interrupt's time is counted from.
+    pub context_since_ns: u64,
+    /// Time of interrupts so far, all categories.
+    pub interrupted_ns: u64,
+    /// By category.
+    pub totals_ns: [u64; N_CATEGORIES],
+    /// Runs by category.
+    pub counts: [u32; N_CATEGORIES],
+    /// Stints begun: the newest is at this number minus one.
+    pub n_stints: u32,
+    /// Active interrupts, the outermost first.
+    pub active: [ActiveInterrupt; MAX_DEPTH],
+    /// Interrupts ended.
+    pub n_interrupts: u32,
+    /// Fills up to a cache line.
+    pub reserved: [u32; 15],
+    /// The last stints, by number modulo their count.
+    pub stints: [Stint; N_STINTS],
+    /// The last interrupts, likewise.
+    pub interrupts: [RecentInterrupt; N_RECENT_INTERRUPTS],
+}
+
+const _: () = assert!(core::mem::offset_of!(Timeline, active) == 64);
+const _: () = assert!(size_of::<Stint>() == 32);
+const _: () = assert!(core::mem::offset_of!(Timeline, stints).is_multiple_of(64));

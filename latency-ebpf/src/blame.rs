@@ -1,0 +1,221 @@
+//! Who was in the way: rows of culprits and of interrupts in the task's own storage.
+//!
+//! Few rows must do. A culprit that finds none takes that of the one which cost least so far, which
+//! joins those of its name; a name that finds no row either is *unattributed*: counted, without name.
+
+use latency_common::{
+    attribution::{
+        Attribution, Culprit, CulpritKind, N_CULPRIT_NAMES, N_CULPRIT_TASKS, N_INTERRUPTS,
+    },
+    interrupt::Source,
+    timeline::{RecentInterrupt, Stint},
+};
+
+use crate::{
+    cgroup::cgroup_id,
+    state::TaskState,
+    task::{Identity, Task, identity_at},
+};
+
+/// What tells how a culprit is related to the waiting task.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Victim {
+    pub(crate) cgroup_id: u64,
+    pub(crate) tgid: u32,
+    pub(crate) reserved: u32,
+}
+
+impl Victim {
+    #[inline(always)]
+    pub(crate) fn of(task: Task) -> Self {
+        Self {
+            cgroup_id: cgroup_id(task),
+            tgid: task.tgid(),
+            reserved: 0,
+        }
+    }
+}
+
+/// Books time of the stint that a waiting task waited through; false where nobody knows whose it was.
+#[inline(always)]
+pub(crate) fn blame(
+    state: &mut TaskState,
+    stint: &Stint,
+    ns: u64,
+    victim: impl FnOnce() -> Victim,
+) -> bool {
+    let [first, ..] = &mut state.counters.attribution.culprits;
+    if first.tid == stint.tid {
+        add(first, ns);
+        true
+    } else {
+        let victim = victim();
+        blame_another(
+            &raw mut state.counters.attribution,
+            &raw const *stint,
+            ns,
+            victim.tgid,
+            victim.cgroup_id,
+        ) != 0
+    }
+}
+
+/// Adds a stretch.
+#[inline(always)]
+pub(crate) fn add(row: &mut Culprit, ns: u64) {
+    row.sum_ns += ns;
+    row.max_ns = row.max_ns.max(ns);
+    row.count += 1;
+}
+
+/// Returns 1 where it found a row.
+///
+/// VERIFIER: exported, so that the kernel verifies it once and not at each turn of its callers' loops.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn blame_another(
+    attribution: *mut Attribution,
+    stint: *const Stint,
+    ns: u64,
+    victim_tgid: u32,
+    victim_cgroup_id: u64,
+) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let (Some(attribution), Some(stint)) =
+        (unsafe { attribution.as_mut() }, unsafe { stint.as_ref() })
+    else {
+        return 0;
+    };
+    let mut least = 0;
+    let mut least_ns = u64::MAX;
+    for index in 0..N_CULPRIT_TASKS {
+        let Some(row) = attribution.culprits.get_mut(index) else {
+            return 0;
+        };
+        if row.tid == stint.tid {
+            add(row, ns);
+            return 1;
+        }
+        if row.count == 0 {
+            least = index;
+            break;
+        }
+        if row.sum_ns < least_ns {
+            least_ns = row.sum_ns;
+            least = index;
+        }
+    }
+    let Some(identity) = identity_at(stint.address, stint.tid) else {
+        return 0;
+    };
+    let kind = kind(&identity, victim_tgid, victim_cgroup_id);
+    let Some(row) = attribution.culprits.get_mut(least) else {
+        return 0;
+    };
+    let evicted = *row;
+    *row = Culprit {
+        sum_ns: ns,
+        max_ns: ns,
+        cgroup_id: identity.cgroup_id,
+        count: 1,
+        tid: stint.tid,
+        tgid: identity.tgid,
+        kind: kind as u32,
+        comm: identity.comm,
+    };
+    if evicted.count != 0 {
+        join_name(attribution, &evicted);
+    }
+    1
+}
+
+#[inline(always)]
+fn kind(culprit: &Identity, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
+    if culprit.is_kthread {
+        CulpritKind::KernelThread
+    } else if culprit.tgid == victim_tgid {
+        CulpritKind::SameProcess
+    } else if culprit.cgroup_id == victim_cgroup_id {
+        CulpritKind::SameCgroup
+    } else {
+        CulpritKind::Foreign
+    }
+}
+
+/// Adds a culprit that lost its row to those of its name.
+#[inline(always)]
+fn join_name(attribution: &mut Attribution, evicted: &Culprit) {
+    let mut least = 0;
+    let mut least_ns = u64::MAX;
+    for index in N_CULPRIT_TASKS..N_CULPRIT_TASKS + N_CULPRIT_NAMES {
+        let Some(row) = attribution.culprits.get_mut(index) else {
+            return;
+        };
+        if row.count == 0 || (row.comm == evicted.comm && row.kind == evicted.kind) {
+            merge(row, evicted);
+            return;
+        }
+        if row.sum_ns < least_ns {
+            least_ns = row.sum_ns;
+            least = index;
+        }
+    }
+    let mut dropped_ns = evicted.sum_ns;
+    if least_ns < evicted.sum_ns
+        && let Some(row) = attribution.culprits.get_mut(least)
+    {
+        dropped_ns = least_ns;
+        *row = Culprit::default();
+        merge(row, evicted);
+    }
+    attribution.dropped_culprits_ns += dropped_ns;
+}
+
+#[inline(always)]
+fn merge(row: &mut Culprit, from: &Culprit) {
+    row.sum_ns += from.sum_ns;
+    row.max_ns = row.max_ns.max(from.max_ns);
+    row.count += from.count;
+    row.tid = 0;
+    row.tgid = 0;
+    row.kind = from.kind;
+    row.cgroup_id = from.cgroup_id;
+    row.comm = from.comm;
+}
+
+/// Books runs of an interrupt that a waiting task waited through.
+#[inline(always)]
+pub(crate) fn share(state: &mut TaskState, runs: &RecentInterrupt) {
+    share_among(
+        &raw mut state.counters.attribution,
+        runs.source.0,
+        runs.count,
+        runs.own_ns,
+    );
+}
+
+/// VERIFIER: as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn share_among(attribution: *mut Attribution, source: u32, count: u32, ns: u64) -> u32 {
+    // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
+    let Some(attribution) = (unsafe { attribution.as_mut() }) else {
+        return 0;
+    };
+    let source = Source(source);
+    let rows = &mut attribution.interrupts;
+    for (index, row) in rows.iter_mut().enumerate() {
+        if index == N_INTERRUPTS - 1 {
+            row.source = Source::SEVERAL;
+        } else if row.count == 0 {
+            row.source = source;
+        } else if row.source != source {
+            continue;
+        }
+        row.count += count;
+        row.sum_ns += ns;
+        break;
+    }
+    0
+}

@@ -1,0 +1,363 @@
+//! Taking a wait apart. What is between two moves of the task is a segment, on one CPU's timeline.
+//!
+//! The parts of a segment sum to its length by construction: what is out of quota comes first, then
+//! what interrupts took, by the CPU's totals, and the rest belongs to whoever had the CPU.
+
+use latency_common::{
+    attribution::{N_PARTS, Part},
+    class::WaitClass,
+    interrupt::N_CATEGORIES,
+    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, TID_UNSEEN, Timeline},
+};
+
+use crate::{
+    blame::{Victim, blame, share},
+    maps::timeline,
+    state::{MOVED, TaskState},
+    task::Task,
+    throttle,
+    timeline::{Reading, present, read},
+};
+
+/// Stints visited by one call: the verifier follows a loop turn by turn, but a call once.
+const STINTS_AT_ONCE: usize = 32;
+
+/// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Segment {
+    from: u64,
+    until: u64,
+    left: u64,
+    /// The CPU's time in interrupts at the end.
+    interrupted_ns: u64,
+    /// For who is waiting, where several had the CPU.
+    victim: Victim,
+    /// Stints that were visited.
+    n_visited: u64,
+    /// 1 where some of the wait before `from` was out of quota: totals read at its begin do not fit.
+    is_shifted: u64,
+}
+
+impl Segment {
+    #[inline(always)]
+    fn new(state: &TaskState, now: u64, interrupted_ns: u64) -> Self {
+        Self {
+            from: state.segment_since_ns,
+            until: now,
+            left: now.saturating_sub(state.segment_since_ns),
+            interrupted_ns,
+            victim: Victim::default(),
+            n_visited: 0,
+            is_shifted: 0,
+        }
+    }
+
+    /// Takes a part off, as far as it goes.
+    #[inline(always)]
+    fn take(&mut self, parts: &mut [u64; N_PARTS], part: Part, ns: u64) {
+        let ns = ns.min(self.left);
+        self.left -= ns;
+        if let Some(sum) = parts.get_mut(part as usize) {
+            *sum += ns;
+        }
+    }
+}
+
+/// A task begins to wait on a CPU: because it was queued, or because it was moved there.
+#[inline(always)]
+pub(crate) fn begin(state: &mut TaskState, cpu: u32, now: u64) {
+    if let Some(timeline) = timeline(cpu) {
+        begin_on(state, timeline, now);
+    }
+}
+
+/// As `begin`, where the CPU's timeline is at hand.
+#[inline(always)]
+pub(crate) fn begin_on(state: &mut TaskState, timeline: &Timeline, now: u64) {
+    state.segment_since_ns = now;
+    state.base = read(timeline, now);
+}
+
+/// Books the wait that ends as the task gets the CPU; the timeline's present stint is still that of the
+/// task before.
+#[inline(always)]
+pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) {
+    let is_plain = !state.is(MOVED)
+        && state.class != WaitClass::Throttled as u8
+        && timeline.version == state.base.version;
+    let Some(stint) = present(timeline) else {
+        return;
+    };
+    if is_plain && stint.since_ns <= state.segment_since_ns {
+        // One task had the CPU all the time, without an interrupt: nearly every wait.
+        let ns = now.saturating_sub(state.segment_since_ns);
+        let part = match part_of(stint) {
+            Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
+            part => part,
+        };
+        if let Some(sum) = state.counters.attribution.parts.get_mut(part as usize) {
+            *sum += ns;
+        }
+        state.only_part = part as u8 + 1;
+    } else {
+        state.only_part = 0;
+        end_at_large(state, task, timeline, now);
+    }
+}
+
+/// Out of line, like all that is rare.
+#[inline(never)]
+fn end_at_large(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) -> u32 {
+    let mut segment = Segment::new(state, now, timeline.interrupted_ns);
+    if state.is(MOVED) {
+        take_move(state, task, &mut segment);
+    } else {
+        state.parts = [0; N_PARTS];
+    }
+    settle(state, task, timeline, &mut segment);
+    let sums = &mut state.counters.attribution.parts;
+    for (sum, part) in sums.iter_mut().zip(&state.parts) {
+        *sum += part;
+    }
+    0
+}
+
+/// Books the segment that a move to another CPU ends, and begins the next one there.
+#[inline(never)]
+pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) -> u32 {
+    if !state.is(MOVED) {
+        state.parts = [0; N_PARTS];
+    }
+    if let Some(timeline) = timeline(task.cpu()) {
+        let interrupted_ns = sum(&read(timeline, now));
+        let mut segment = Segment::new(state, now, interrupted_ns);
+        settle(state, task, timeline, &mut segment);
+    }
+    state.flags |= MOVED;
+    begin(state, to_cpu, now);
+    0
+}
+
+/// The parts, so far, of the wait of a task that is still queued. Another CPU may be at work on it:
+/// the caller looks whether it was.
+#[inline(always)]
+pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_PARTS]) {
+    let Some(timeline) = timeline(task.cpu()) else {
+        return;
+    };
+    if state.is(MOVED) {
+        *parts = state.parts;
+    }
+    let reading = read(timeline, now);
+    let mut segment = Segment::new(state, now, sum(&reading));
+    let throttled_ns = throttle::part_of(state, task, segment.left);
+    segment.take(parts, Part::Throttled, throttled_ns);
+    segment.from += throttled_ns;
+    if throttled_ns == 0 {
+        take_interrupts(&mut segment, &growth(&reading, &state.base), parts);
+    }
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment) != 0 {
+            break;
+        }
+    }
+    let left = segment.left;
+    segment.take(parts, Part::Unattributed, left);
+}
+
+/// A queued task leaves one queue at `sched_migrate_task`; the kernel notes, by the new queue's
+/// clock, when it joins the other.
+#[inline(never)]
+fn take_move(state: &mut TaskState, task: Task, segment: &mut Segment) -> u32 {
+    let Some(clock) = task.queue_clock() else {
+        return 0;
+    };
+    let queued_ns = clock.saturating_sub(task.last_queued());
+    let on_the_way_ns = segment
+        .until
+        .saturating_sub(state.segment_since_ns)
+        .saturating_sub(queued_ns);
+    // The time on the way is short: a long one says that the clocks do not fit.
+    if task.last_queued() != 0 && on_the_way_ns < segment.left {
+        segment.take(&mut state.parts, Part::Moved, on_the_way_ns);
+        segment.from += on_the_way_ns;
+    }
+    0
+}
+
+#[inline(always)]
+fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut Segment) {
+    let throttled_ns = throttle::part_of(state, task, segment.left);
+    if throttled_ns != 0 {
+        segment.take(&mut state.parts, Part::Throttled, throttled_ns);
+        segment.from += throttled_ns;
+        segment.is_shifted = 1;
+    }
+    if timeline.version != state.base.version {
+        settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
+    }
+    segment.victim = Victim::of(task);
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment) != 0 {
+            break;
+        }
+    }
+    // What is older than the timeline keeps has no name.
+    let left = segment.left;
+    segment.take(&mut state.parts, Part::Unattributed, left);
+}
+
+/// By the totals; the recent past gives the names, and the sums where the totals do not fit.
+///
+/// VERIFIER: exported, like the other walks, so that it is verified once and not for each caller.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn settle_interrupts(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let (Some(state), Some(timeline), Some(segment)) =
+        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    let mut ns = [0; N_CATEGORIES];
+    for back in 1..=N_RECENT_INTERRUPTS {
+        let number = (timeline.n_interrupts as usize).wrapping_sub(back);
+        let Some(recent) = timeline.interrupts.get(number & (N_RECENT_INTERRUPTS - 1)) else {
+            break;
+        };
+        if recent.until_ns <= segment.from {
+            break;
+        }
+        let within = recent.since(segment.from);
+        if let Some(sum) = ns.get_mut(within.source.category() as usize) {
+            *sum += within.own_ns;
+        }
+        share(state, &within);
+    }
+    if segment.is_shifted == 0 {
+        ns = growth(&read(timeline, segment.until), &state.base);
+    }
+    take_interrupts(segment, &ns, &mut state.parts);
+    0
+}
+
+#[inline(always)]
+fn growth(later: &Reading, earlier: &Reading) -> [u64; N_CATEGORIES] {
+    let [irq, softirq, tick] = later.ns;
+    let [irq_before, softirq_before, tick_before] = earlier.ns;
+    [
+        irq.saturating_sub(irq_before),
+        softirq.saturating_sub(softirq_before),
+        tick.saturating_sub(tick_before),
+    ]
+}
+
+#[inline(always)]
+fn sum(reading: &Reading) -> u64 {
+    let [irq, softirq, tick] = reading.ns;
+    irq + softirq + tick
+}
+
+#[inline(always)]
+fn take_interrupts(segment: &mut Segment, ns: &[u64; N_CATEGORIES], parts: &mut [u64; N_PARTS]) {
+    for (category, &ns) in ns.iter().enumerate() {
+        segment.take(parts, Part::of_category(category), ns);
+    }
+}
+
+/// What it means for the waiting task that the task of this stint had the CPU.
+#[inline(always)]
+fn part_of(stint: &Stint) -> Part {
+    match stint.tid {
+        0 => Part::IdleExit,
+        TID_UNSEEN => Part::Unexplained,
+        _ => Part::OtherTasks,
+    }
+}
+
+/// Charges whoever had the CPU for its stint, some stints at a time; 1 when all are done.
+///
+/// VERIFIER: see `settle_interrupts`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn settle_stints(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let (Some(state), Some(timeline), Some(segment)) =
+        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    let victim = segment.victim;
+    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
+        let part = match part_of(stint) {
+            Part::OtherTasks if !blame(state, stint, ns.min(segment.left), || victim) => {
+                Part::Unattributed
+            }
+            part => part,
+        };
+        segment.take(&mut state.parts, part, ns);
+    }))
+}
+
+/// As above, without names.
+///
+/// VERIFIER: see `settle_interrupts`.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn look_at_stints(
+    parts: *mut [u64; N_PARTS],
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(parts), Some(timeline), Some(segment)) =
+        (unsafe { (parts.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
+        segment.take(parts, part_of(stint), ns);
+    }))
+}
+
+/// Visits stints of a segment, the newest first, each with its time without interrupts; the one in
+/// which the segment begins gets what is left. True when there are no more.
+#[inline(always)]
+fn some_stints(
+    timeline: &Timeline,
+    segment: &mut Segment,
+    mut visit: impl FnMut(&mut Segment, &Stint, u64),
+) -> bool {
+    for _ in 0..STINTS_AT_ONCE {
+        segment.n_visited += 1;
+        let number = u64::from(timeline.n_stints).wrapping_sub(segment.n_visited);
+        let Some(stint) = timeline.stints.get(number as usize & (N_STINTS - 1)) else {
+            return true;
+        };
+        if segment.left == 0 || segment.n_visited > u64::from(timeline.n_stints) {
+            return true;
+        }
+        if stint.since_ns <= segment.from {
+            visit(segment, stint, segment.left);
+            return true;
+        }
+        let own_ns = segment.until.saturating_sub(stint.since_ns).saturating_sub(
+            segment
+                .interrupted_ns
+                .saturating_sub(stint.interrupted_before_ns),
+        );
+        visit(segment, stint, own_ns);
+        segment.until = stint.since_ns;
+        segment.interrupted_ns = stint.interrupted_before_ns;
+    }
+    false
+}

@@ -1,0 +1,137 @@
+//! Each CPU's recent past, as its own programs write it and as any program may read it.
+
+use latency_common::{
+    interrupt::N_CATEGORIES,
+    timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
+};
+
+use crate::{state::TaskState, task::Task};
+
+/// The totals of a CPU's interrupts at one moment.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reading {
+    pub(crate) ns: [u64; N_CATEGORIES],
+    pub(crate) counts: [u32; N_CATEGORIES],
+    /// The timeline's version: the same number means that nothing has changed.
+    pub(crate) version: u32,
+}
+
+/// Times another CPU's totals are read again because they changed meanwhile.
+const MAX_READS: u32 = 3;
+
+/// Reads the totals, the part of an active interrupt up to `now` included.
+#[inline(always)]
+pub(crate) fn read(timeline: &Timeline, now: u64) -> Reading {
+    let mut reading = Reading::default();
+    for _ in 0..MAX_READS {
+        let version = version(timeline);
+        reading = Reading {
+            ns: timeline.totals_ns,
+            counts: timeline.counts,
+            version,
+        };
+        if timeline.depth != 0 {
+            add_active(timeline, now, &mut reading);
+        }
+        if version & 1 == 0 && self::version(timeline) == version {
+            break;
+        }
+    }
+    reading
+}
+
+#[inline(always)]
+fn version(timeline: &Timeline) -> u32 {
+    // SAFETY: the field is valid; volatile, as another CPU writes it.
+    unsafe { (&raw const timeline.version).read_volatile() }
+}
+
+/// Out of line: a wait that begins within an interrupt is the rarer case.
+#[inline(never)]
+fn add_active(timeline: &Timeline, now: u64, reading: &mut Reading) {
+    let innermost = (timeline.depth as usize).wrapping_sub(1);
+    if let Some(active) = timeline.active.get(innermost) {
+        let ns = now.saturating_sub(timeline.context_since_ns);
+        if let Some(total) = reading.ns.get_mut(active.source.category() as usize) {
+            *total += ns;
+        }
+    }
+}
+
+/// Books what interrupts took from a task that leaves the CPU.
+#[inline(always)]
+pub(crate) fn book_stolen(state: &mut TaskState, timeline: &Timeline) {
+    if timeline.version != state.base.version {
+        add_stolen(state, timeline);
+    }
+}
+
+#[inline(never)]
+fn add_stolen(state: &mut TaskState, timeline: &Timeline) -> u32 {
+    let stolen = &mut state.counters.attribution.stolen;
+    for category in 0..N_CATEGORIES {
+        if let (Some(to), Some(now), Some(before)) = (
+            stolen.ns.get_mut(category),
+            timeline.totals_ns.get(category),
+            state.base.ns.get(category),
+        ) {
+            *to += now.saturating_sub(*before);
+        }
+        if let (Some(to), Some(now), Some(before)) = (
+            stolen.counts.get_mut(category),
+            timeline.counts.get(category),
+            state.base.counts.get(category),
+        ) {
+            *to += u64::from(now.wrapping_sub(*before));
+        }
+    }
+    0
+}
+
+/// Notes that `task` has the CPU from now on. Who it is, is looked up when somebody asks.
+#[inline(always)]
+pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
+    let interrupted_before_ns = timeline.interrupted_ns;
+    let number = timeline.n_stints;
+    timeline.n_stints = number.wrapping_add(1);
+    if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
+        *stint = Stint {
+            since_ns: now,
+            interrupted_before_ns,
+            address: task.address(),
+            tid: task.tid(),
+            stack: 0,
+        };
+    }
+}
+
+/// The stint that goes on.
+#[inline(always)]
+pub(crate) fn present(timeline: &Timeline) -> Option<&Stint> {
+    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
+    timeline.stints.get(newest)
+}
+
+#[inline(always)]
+fn present_mut(timeline: &mut Timeline) -> Option<&mut Stint> {
+    let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
+    timeline.stints.get_mut(newest)
+}
+
+/// The newest stint is of a task that left unseen; what ran from then on was not seen either.
+///
+/// Where exactly one switch was missed, `prev` followed it, and the kernel's own account says for how
+/// long; else the whole stretch is unseen.
+#[inline(never)]
+pub(crate) fn mend_break(timeline: &mut Timeline, prev: Task, n_missed: u64, now: u64) -> u32 {
+    let mut since_ns = now.saturating_sub(prev.present_stint());
+    if let Some(stint) = present_mut(timeline) {
+        if n_missed != 1 {
+            stint.tid = TID_UNSEEN;
+        }
+        since_ns = since_ns.max(stint.since_ns);
+    }
+    begin_stint(timeline, prev, since_ns);
+    0
+}

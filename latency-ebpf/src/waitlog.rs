@@ -1,0 +1,166 @@
+//! The story of a wait that was among the longest of its CPU, or over the threshold.
+
+use latency_common::{
+    attribution::N_PARTS,
+    class::WaitClass,
+    cpu::CpuState,
+    interrupt::Source,
+    loss::Loss,
+    record::{IS_KERNEL_THREAD, N_WAIT_STINTS, RecordTag, WaitRecord, WaitStint},
+    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, Timeline},
+};
+
+use crate::{
+    cgroup::cgroup_id,
+    globals as g,
+    maps::{LONGEST, RECORDS, count_loss},
+    rows::NO_WAKEUP,
+    state::TaskState,
+    task::{Task, identity_at},
+};
+
+/// Records the wait that ends now where it is long enough; called before the next stint begins.
+#[inline(always)]
+pub(crate) fn record(
+    state: &TaskState,
+    task: Task,
+    cpu: &mut CpuState,
+    timeline: &Timeline,
+    now: u64,
+) {
+    let ns = now.saturating_sub(state.since_ns);
+    if ns > cpu.longest_floor_ns {
+        keep_among_longest(cpu, ns);
+    } else if ns < g::OVER_NS.read() {
+        return;
+    }
+    send(state, task, timeline, now);
+}
+
+/// The longest so far of this CPU: the new one takes the place of the shortest.
+///
+/// Whatever is among the longest of all CPUs is among those of its own, so none is missed.
+#[inline(never)]
+fn keep_among_longest(cpu: &mut CpuState, ns: u64) {
+    let Some(longest) = LONGEST.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.
+    let longest = unsafe { &mut *longest };
+    let mut shortest = 0;
+    let mut shortest_ns = u64::MAX;
+    for (index, &ns) in longest.iter().enumerate() {
+        if ns < shortest_ns {
+            shortest_ns = ns;
+            shortest = index;
+        }
+    }
+    if let Some(place) = longest.get_mut(shortest) {
+        *place = ns;
+    }
+    let mut floor_ns = u64::MAX;
+    for &ns in longest.iter() {
+        floor_ns = floor_ns.min(ns);
+    }
+    cpu.longest_floor_ns = floor_ns;
+}
+
+#[inline(never)]
+fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
+    let Some(mut entry) = RECORDS.reserve::<WaitRecord>(0) else {
+        count_loss(Loss::WaitRecords);
+        return;
+    };
+    // SAFETY: the reserved record is ours until it is submitted, and every field is written below.
+    let record = unsafe { &mut *entry.as_mut_ptr() };
+    record.tag = RecordTag::Wait as u64;
+    record.since_ns = state.since_ns;
+    record.until_ns = now;
+    record.here_since_ns = state.segment_since_ns;
+    record.start_time_ns = task.start_boottime();
+    record.cgroup_id = cgroup_id(task);
+    record.parts = state.parts;
+    if state.only_part != 0 {
+        record.parts = [0; N_PARTS];
+        let part = (state.only_part as usize).wrapping_sub(1);
+        if let Some(ns) = record.parts.get_mut(part) {
+            *ns = now.saturating_sub(state.since_ns);
+        }
+    }
+    record.interrupted_ns = timeline.interrupted_ns;
+    record.tid = task.tid();
+    record.tgid = task.tgid();
+    record.class = state.class.into();
+    record.cpu = task.cpu();
+    record.prio = task.prio();
+    record.n_cpus_allowed = task.n_cpus_allowed();
+    record.comm = task.comm();
+    record.leader_comm = task.leader().comm();
+    name_waker(record, state);
+    copy_timeline(record, timeline);
+    entry.submit(NO_WAKEUP);
+}
+
+#[inline(always)]
+fn name_waker(record: &mut WaitRecord, state: &TaskState) {
+    record.waking_at_ns = 0;
+    record.waker_tid = 0;
+    record.waker_source = Source::default();
+    record.waker_comm = [0; 16];
+    if state.class != WaitClass::Wakeup as u8 {
+        return;
+    }
+    record.waking_at_ns = state.waking_at_ns;
+    let row = (state.waker_row as usize).wrapping_sub(1);
+    if let Some(waker) = state.counters.attribution.wakers.get(row) {
+        record.waker_tid = waker.tid;
+        record.waker_source = waker.source;
+        record.waker_comm = waker.comm;
+    }
+}
+
+/// Copies the newest rows, whether the wait reaches that far or not: the reader knows when it began.
+#[inline(always)]
+fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
+    for (back, to) in (1..).zip(&mut record.stints) {
+        let number = (timeline.n_stints as usize).wrapping_sub(back) & (N_STINTS - 1);
+        if let Some(stint) = timeline.stints.get(number) {
+            copy_stint(to, stint);
+        }
+    }
+    record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
+    for (back, to) in (1..).zip(&mut record.interrupts) {
+        let number =
+            (timeline.n_interrupts as usize).wrapping_sub(back) & (N_RECENT_INTERRUPTS - 1);
+        if let Some(recent) = timeline.interrupts.get(number) {
+            *to = *recent;
+        }
+    }
+    record.n_interrupts = timeline.n_interrupts.min(N_WAIT_STINTS as u32);
+}
+
+#[inline(always)]
+fn copy_stint(to: &mut WaitStint, stint: &Stint) {
+    *to = WaitStint {
+        since_ns: stint.since_ns,
+        interrupted_before_ns: stint.interrupted_before_ns,
+        cgroup_id: 0,
+        tid: stint.tid,
+        tgid: 0,
+        flags: 0,
+        stack: stint.stack,
+        comm: [0; 16],
+    };
+    if stint.tid != 0
+        && let Some(identity) = identity_at(stint.address, stint.tid)
+    {
+        to.cgroup_id = identity.cgroup_id;
+        to.tgid = identity.tgid;
+        to.flags = if identity.is_kthread {
+            IS_KERNEL_THREAD
+        } else {
+            0
+        };
+        to.comm = identity.comm;
+    }
+}

@@ -1,0 +1,115 @@
+//! The way from waking to running: who woke the task, where it was queued, and what that took.
+
+use latency_common::{
+    attribution::{N_WAKERS, Placement, Waker, WakeupCounters},
+    cpu::CpuState,
+    interrupt::Source,
+};
+
+use crate::{
+    counters::add_sample_of,
+    maps::{cpu_state, timeline},
+    state::TaskState,
+    task::Task,
+};
+
+/// The interrupt that is active on a CPU, none for a task's own doing.
+#[inline(always)]
+pub(crate) fn active_interrupt(cpu: u32) -> Source {
+    let Some(timeline) = timeline(cpu) else {
+        return Source::default();
+    };
+    if timeline.depth == 0 {
+        return Source::default();
+    }
+    let innermost = (timeline.depth as usize).wrapping_sub(1);
+    timeline
+        .active
+        .get(innermost)
+        .map_or(Source::default(), |active| active.source)
+}
+
+/// Lets the task remember who woke it; `current` is the waker or what its interrupt came upon.
+#[inline(always)]
+pub(crate) fn note_waker(state: &mut TaskState, source: Source, cpu: u32) {
+    state.waker_cpu = cpu;
+    let current = Task::current();
+    let tid = if source.0 == 0 { current.tid() } else { 0 };
+    let [first, ..] = &state.counters.attribution.wakers;
+    state.waker_row = if first.count != 0 && first.tid == tid && first.source == source {
+        1
+    } else {
+        another_row(state, source, tid, current)
+    };
+}
+
+/// The number of the waker's row, plus one.
+#[inline(never)]
+fn another_row(state: &mut TaskState, source: Source, tid: u32, current: Task) -> u8 {
+    let rows = &mut state.counters.attribution.wakers;
+    for (number, row) in (1..).zip(rows) {
+        if usize::from(number) == N_WAKERS {
+            row.source = Source::SEVERAL;
+            return number;
+        }
+        if row.count == 0 {
+            *row = Waker {
+                source,
+                tid,
+                ..Waker::default()
+            };
+            if source.0 == 0 {
+                row.tgid = current.tgid();
+                row.comm = current.comm();
+            }
+            return number;
+        }
+        if row.tid == tid && row.source == source {
+            return number;
+        }
+    }
+    0
+}
+
+/// The task was queued on `cpu`, after the waking that `state` remembers.
+#[inline(always)]
+pub(crate) fn note_placement(state: &mut TaskState, cpu: u32) {
+    let placement = if state.waker_cpu == cpu {
+        Placement::SameCpu
+    } else if cache_of(state.waker_cpu) == cache_of(cpu) {
+        Placement::SameCache
+    } else {
+        Placement::OtherCache
+    };
+    state.placement = placement as u8;
+}
+
+#[inline(always)]
+fn cache_of(cpu: u32) -> u32 {
+    cpu_state(cpu).map_or(u32::MAX, |cpu: &mut CpuState| cpu.cache)
+}
+
+/// Books the way of a wakeup that has ended in running.
+#[inline(always)]
+pub(crate) fn book_wakeup(state: &mut TaskState, wait_ns: u64, latency_ns: u64) {
+    let row = (state.waker_row as usize).wrapping_sub(1);
+    let attribution = &mut state.counters.attribution;
+    if let Some(waker) = attribution.wakers.get_mut(row) {
+        waker.count += 1;
+        waker.latency_sum_ns += latency_ns;
+    }
+    let path = &mut attribution.wake_path;
+    add_sample_of(&mut path.to_queued, latency_ns.saturating_sub(wait_ns));
+    let is_same_cpu = state.placement == Placement::SameCpu as u8;
+    if let Some(counters) = path.placements.get_mut(state.placement as usize) {
+        add(counters, is_same_cpu, latency_ns);
+    }
+}
+
+#[inline(always)]
+fn add(counters: &mut WakeupCounters, is_same_cpu: bool, latency_ns: u64) {
+    counters.count += 1;
+    counters.same_cpu += u64::from(is_same_cpu);
+    counters.latency_sum_ns += latency_ns;
+    counters.latency_max_ns = counters.latency_max_ns.max(latency_ns);
+}

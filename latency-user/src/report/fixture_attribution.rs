@@ -1,0 +1,153 @@
+//! What the waits of the report of `fixture` were made of.
+
+use crate::model::{
+    BlameStats, CulpritIdent, InterruptIdent, InterruptStats, InterruptTotalStats, PartStats,
+    Parts, PlacementStats, Placements, StageStats, StolenStats, SyncStats, WakePathStats,
+    WakerStats,
+};
+
+/// 45 ms of waits, and what was out of quota.
+pub(super) fn parts(throttled_ns: u64) -> Parts {
+    let part = |sum_ns| PartStats { sum_ns };
+    Parts {
+        other_tasks: part(39_000_000),
+        hard_irq: part(1_000_000),
+        softirq: part(3_000_000),
+        tick: part(500_000),
+        throttled: part(throttled_ns),
+        idle_exit: part(900_000),
+        moved: part(100_000),
+        unattributed: part(300_000),
+        unexplained: part(200_000),
+    }
+}
+
+pub(super) fn blame() -> Vec<BlameStats> {
+    vec![
+        culprit("pg_dump", 991, "foreign", 37_000_000),
+        culprit("kworker/1:1H", 0, "kernel_thread", 2_000_000),
+    ]
+}
+
+fn culprit(comm: &str, tid: u32, kind: &'static str, sum_ns: u64) -> BlameStats {
+    BlameStats {
+        culprit: CulpritIdent {
+            comm: comm.into(),
+            tid,
+            tgid: tid,
+            kind,
+            cgroup: "/backup.slice".into(),
+        },
+        count: 11,
+        sum_ns,
+        max_ns: sum_ns / 5,
+    }
+}
+
+fn ident(kind: &'static str, number: Option<u32>, name: &str) -> InterruptIdent {
+    InterruptIdent {
+        kind,
+        number,
+        name: name.into(),
+    }
+}
+
+pub(super) fn interrupts() -> Vec<InterruptStats> {
+    let rows = [
+        (ident("softirq", Some(3), "NET_RX"), 40, 3_000_000),
+        (ident("hard_irq", Some(38), "virtio2-input.0"), 50, 900_000),
+        (ident("tick", Some(0), "tick"), 5, 500_000),
+        (ident("others", None, "(others)"), 2, 100_000),
+    ];
+    rows.map(|(ident, count, sum_ns)| InterruptStats {
+        ident,
+        count,
+        sum_ns,
+    })
+    .to_vec()
+}
+
+pub(super) fn interrupt_totals() -> Vec<InterruptTotalStats> {
+    let rows = [
+        (ident("softirq", Some(3), "NET_RX"), 4_000, 30_000_000),
+        (
+            ident("vector", Some(3), "call function single"),
+            900,
+            800_000,
+        ),
+    ];
+    rows.map(|(ident, count, sum_ns)| InterruptTotalStats {
+        ident,
+        count,
+        sum_ns,
+        max_ns: 61_000,
+    })
+    .to_vec()
+}
+
+pub(super) fn stolen() -> StolenStats {
+    StolenStats {
+        irq_ns: 2_000_000,
+        softirq_ns: 7_000_000,
+        tick_ns: 4_000_000,
+        irqs: 80,
+        softirqs: 70,
+        ticks: 2_200,
+    }
+}
+
+pub(super) fn wakers() -> Vec<WakerStats> {
+    let interrupt = |kind, name: &str, count| WakerStats {
+        kind,
+        comm: None,
+        tid: None,
+        tgid: None,
+        name: Some(name.into()),
+        count,
+        latency_sum_ns: 2_000_000,
+    };
+    let task = WakerStats {
+        kind: "task",
+        comm: Some("psql".into()),
+        tid: Some(77),
+        tgid: Some(76),
+        name: None,
+        count: 30,
+        latency_sum_ns: 900_000,
+    };
+    vec![interrupt("softirq", "NET_RX", 60), task]
+}
+
+pub(super) fn wake_path() -> WakePathStats {
+    let stage = |sum_ns, max_ns| StageStats {
+        count: 100,
+        sum_ns,
+        max_ns,
+    };
+    let placement = |count, latency_sum_ns| PlacementStats {
+        count,
+        latency_sum_ns,
+        latency_max_ns: 1_500_000,
+    };
+    let sync = |count, latency_mean_ns| SyncStats {
+        count,
+        same_cpu_pct: Some(75.0),
+        latency_mean_ns: Some(latency_mean_ns),
+    };
+    WakePathStats {
+        waking_to_queued: stage(120_000, 9_000),
+        queued_to_running: stage(5_000_000, 2_900_000),
+        same_cpu_pct: Some(70.0),
+        same_cache_pct: Some(20.0),
+        moved_pct: Some(12.0),
+        placements: Placements {
+            same_cpu: placement(70, 3_000_000),
+            same_cache: placement(20, 1_500_000),
+            other_cache: placement(10, 620_000),
+        },
+        sampled: 20,
+        sync_pct: Some(40.0),
+        sync: sync(8, 20_000),
+        not_sync: sync(12, 60_000),
+    }
+}
