@@ -13,8 +13,8 @@ use crate::{Error, model::FlightRing};
 /// where stores become visible out of order, they do so by far less than this.
 const MARGIN: u64 = 16;
 
-/// Events of one CPU in a second for which the rings have room unless a size is given: a busy host
-/// makes some ten thousand, a ping-pong through a pipe ten times that.
+/// Events of one CPU in a second for which the rings have room unless a size is given: a busy CPU
+/// makes some ten thousand, a ping-pong through a pipe half a million.
 const EVENTS_PER_SECOND: u128 = 1 << 17;
 
 /// What all rings together take at most unless a size is given.
