@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Victim {
     pub(crate) cgroup_id: u64,
     pub(crate) tgid: u32,
-    pub(crate) reserved: u32,
+    pub(crate) tid: u32,
 }
 
 impl Victim {
@@ -32,7 +32,7 @@ impl Victim {
         Self {
             cgroup_id: cgroup_id(task),
             tgid: task.tgid(),
-            reserved: 0,
+            tid: task.tid(),
         }
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u
     if is_plain && stint.since_ns <= state.segment_since_ns {
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
-        let part = match part_of(stint) {
+        let part = match part_of(stint, task.tid()) {
             Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
             part => part,
         };
@@ -151,6 +151,7 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     }
     let reading = read(timeline, now);
     let mut segment = Segment::new(state, now, sum(&reading));
+    segment.victim.tid = task.tid();
     let throttled_ns = throttle::part_of(state, task, segment.left);
     segment.take(parts, Part::Throttled, throttled_ns);
     segment.from += throttled_ns;
@@ -272,10 +273,11 @@ fn take_interrupts(segment: &mut Segment, ns: &[u64; N_CATEGORIES], parts: &mut 
 
 /// What it means for the waiting task that the task of this stint had the CPU.
 #[inline(always)]
-fn part_of(stint: &Stint) -> Part {
+fn part_of(stint: &Stint, victim_tid: u32) -> Part {
     match stint.tid {
         0 => Part::IdleExit,
-        TID_UNSEEN => Part::Unexplained,
+        // A task cannot wait for itself: its switch-out was not seen.
+        tid if tid == TID_UNSEEN || tid == victim_tid => Part::Unexplained,
         _ => Part::OtherTasks,
     }
 }
@@ -298,7 +300,7 @@ extern "C" fn settle_stints(
     };
     let victim = segment.victim;
     u32::from(some_stints(timeline, segment, |segment, stint, ns| {
-        let part = match part_of(stint) {
+        let part = match part_of(stint, victim.tid) {
             Part::OtherTasks if !blame(state, stint, ns.min(segment.left), || victim) => {
                 Part::Unattributed
             }
@@ -324,8 +326,9 @@ extern "C" fn look_at_stints(
     else {
         return 0;
     };
+    let victim_tid = segment.victim.tid;
     u32::from(some_stints(timeline, segment, |segment, stint, ns| {
-        segment.take(parts, part_of(stint), ns);
+        segment.take(parts, part_of(stint, victim_tid), ns);
     }))
 }
 
