@@ -22,10 +22,8 @@ const DEFAULT_BYTES: u64 = 1 << 28;
 
 /// Fewest records of a ring.
 const MIN_RECORDS: u32 = 64;
-/// Most records of a ring.
+/// Most records of all rings, 4 GiB.
 const MAX_RECORDS: u64 = 1 << 26;
-/// Most records of all rings: they are numbered with 32 bits.
-const MAX_ALL_RECORDS: u64 = 1 << 31;
 
 /// The rings, one per possible CPU.
 #[expect(missing_debug_implementations, reason = "aya's maps have none")]
@@ -63,10 +61,8 @@ impl FlightSize {
 fn records_within(bytes: u64, n_cpus: usize) -> u32 {
     let n_cpus = u64::try_from(n_cpus.max(1)).unwrap_or(u64::MAX);
     let fitting = bytes / size_of::<FlightRecord>() as u64 / n_cpus;
-    let most = MAX_RECORDS.min(MAX_ALL_RECORDS / n_cpus);
-    1 << fitting
-        .clamp(MIN_RECORDS.into(), most.max(MIN_RECORDS.into()))
-        .ilog2()
+    let most = (MAX_RECORDS / n_cpus).max(MIN_RECORDS.into());
+    1 << fitting.clamp(MIN_RECORDS.into(), most).ilog2()
 }
 
 impl FlightRings {
@@ -246,7 +242,7 @@ mod tests {
         assert_eq!(within(256 << 20, 96), 1 << 15);
         assert_eq!(within(0, 2), 64);
         assert_eq!(within(u64::MAX, 1), 1 << 26);
-        assert_eq!(within(u64::MAX, 4096), 1 << 19);
+        assert_eq!(within(u64::MAX, 4096), 1 << 14);
     }
 
     #[test]

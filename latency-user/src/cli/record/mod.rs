@@ -110,8 +110,8 @@ pub(super) struct RecordArgs {
 const MAX_HISTOGRAMS: i64 = 1 << 18;
 const _: () = assert!((1 << 30) / size_of::<HistSlot>() == 1 << 18);
 
-/// More than any ring can be.
-const MAX_FLIGHT_BYTES: u64 = 1 << 37;
+/// 4 GiB: a dump takes as much again, and more for the trace.
+const MAX_FLIGHT_BYTES: u64 = 1 << 32;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
