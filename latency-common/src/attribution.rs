@@ -175,6 +175,24 @@ pub enum Placement {
 /// Number of placements.
 pub const N_PLACEMENTS: usize = 3;
 
+/// Whether a waker hinted that it is about to sleep, by its stack.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Not in the sample.
+    NotSampled = 0,
+    /// It did not.
+    No = 1,
+    /// It did.
+    Yes = 2,
+}
+
+/// Of that many wakings on a CPU one is in the sample: a prime, so that no pattern keeps step with it.
+pub const SAMPLE_EVERY: u32 = 257;
+
+/// Functions that wake with that hint.
+pub const N_SYNC_FUNCTIONS: usize = 3;
+
 /// Wakeups of one kind and the latency that followed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,10 +22,10 @@ pub struct CpuState {
     pub fork_tid: u32,
     /// Waits that end here are recorded when they are longer: the shortest of the longest so far.
     pub longest_floor_ns: u64,
-    /// Number of the last-level cache; user space sets it before anything is attached.
-    pub cache: u32,
     /// Who woke last here, for a task that last ran here: the interrupt, 0 for the current task.
     pub waking_source: u32,
+    /// Whether that waking was a `Sync` of the sample.
+    pub waking_sync: u32,
     /// Address of the tick or hrtick timer that is being handled; 0 outside.
     pub timer: u64,
     /// Need-resched bits when the handling began.
@@ -43,8 +43,10 @@ pub struct CpuState {
     pub missed_switches: u64,
     /// The kernel's count of this CPU's switches before the first one seen.
     pub base_nr_switches: u64,
-    /// Fills two cache lines.
-    pub reserved: u64,
+    /// Number of the last-level cache; user space sets it before anything is attached.
+    pub cache: u32,
+    /// Wakings seen: one of each so many is looked at closely.
+    pub n_wakings: u32,
 }
 
 const _: () = assert!(size_of::<CpuState>() == 15 * 8 + 8);

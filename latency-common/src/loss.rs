@@ -20,10 +20,12 @@ pub enum Loss {
     WaitRecords = 6,
     /// Interrupts whose begin or end was not seen: their time is in the tasks'.
     UnpairedInterrupts = 7,
+    /// A stack could not be taken or kept: the time is in the culprits, without a path.
+    Stacks = 8,
 }
 
 /// Number of loss kinds.
-pub const N_LOSS: usize = 8;
+pub const N_LOSS: usize = 9;
 
 impl Loss {
     /// Every kind, in the order of its number.
@@ -36,5 +38,6 @@ impl Loss {
         Self::CgroupNames,
         Self::WaitRecords,
         Self::UnpairedInterrupts,
+        Self::Stacks,
     ];
 }

@@ -9,7 +9,7 @@ use crate::{
     interrupt::InterruptCounters,
     record::{CgroupRecord, N_WAIT_STINTS, TaskRecord, WaitRecord},
     select::{Control, Glob},
-    timeline::{MAX_DEPTH, N_RECENT_INTERRUPTS, N_STINTS, Timeline},
+    timeline::{MAX_DEPTH, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline},
 };
 
 macro_rules! pod {
@@ -26,6 +26,8 @@ pod! {
     TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + N_PARTS * 8 + size_of::<TaskCounters>(),
     WaitRecord = 7 * 8 + N_PARTS * 8 + 8 + 10 * 4 + 3 * 16 + N_WAIT_STINTS * (56 + 32),
     InterruptCounters = 24,
+    StackKey = 24,
+    StackWeight = 16,
     Timeline = 64 + MAX_DEPTH * 24 + 64 + N_STINTS * 32 + N_RECENT_INTERRUPTS * 32,
     CgroupRecord = 16 + 256,
     CpuState = 128,
@@ -33,5 +35,5 @@ pod! {
     FlightRecord = 64,
     HistSlot = 4096,
     Glob = 258 * 8,
-    Control = 8,
+    Control = 16,
 }

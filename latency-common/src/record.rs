@@ -1,8 +1,11 @@
 //! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
 
 use crate::{
-    attribution::N_PARTS, counters::TaskCounters, hist::N_TASK_HISTS, interrupt::Source,
-    timeline::RecentInterrupt,
+    attribution::N_PARTS,
+    counters::TaskCounters,
+    hist::N_TASK_HISTS,
+    interrupt::Source,
+    timeline::{RecentInterrupt, StackHandle},
 };
 
 /// Longest cgroup path that is carried; a longer one is cut and marked.
@@ -119,8 +122,8 @@ pub struct WaitStint {
     pub tgid: u32,
     /// The bit above.
     pub flags: u32,
-    /// The number of its kernel stack in the map of stacks, plus one; 0 without.
-    pub stack: u32,
+    /// Its kernel stack.
+    pub stack: StackHandle,
     /// Name; empty where the task has gone since.
     pub comm: [u8; 16],
 }

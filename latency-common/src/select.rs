@@ -42,4 +42,6 @@ pub struct Control {
     pub spawner_tid: u32,
     /// 1 once the tasks that existed at the start have been looked at.
     pub is_seeded: u32,
+    /// Stacks are taken where somebody has waited longer.
+    pub stacks_over_ns: u64,
 }

@@ -27,9 +27,64 @@ pub struct Stint {
     pub address: u64,
     /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
     pub tid: u32,
-    /// Its kernel stack where it was switched out, or where a tick found somebody overdue: the
-    /// number in the map of stacks, plus one; 0 without.
+    /// Its [`StackHandle`] where it was switched out, or where a tick found somebody overdue.
+    pub stack: StackHandle,
+}
+
+/// A kernel stack in the map of stacks, and the system call it is in; 0 is none.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackHandle(pub u32);
+
+impl StackHandle {
+    /// `id` in the map, and the system call's number, negative outside.
+    #[must_use]
+    #[expect(clippy::cast_sign_loss, reason = "not negative where it counts")]
+    pub const fn new(id: u32, syscall: i32) -> Self {
+        let syscall = if syscall < 0 || syscall > 0x7ffe {
+            0
+        } else {
+            syscall as u32 + 1
+        };
+        Self(syscall << 16 | (id & 0x7fff) + 1)
+    }
+
+    /// The number in the map of stacks.
+    #[must_use]
+    pub const fn id(self) -> Option<u32> {
+        (self.0 & 0xffff).checked_sub(1)
+    }
+
+    /// The system call's number.
+    #[must_use]
+    pub const fn syscall(self) -> Option<u32> {
+        (self.0 >> 16).checked_sub(1)
+    }
+}
+
+/// Stacks kept; fewer than a handle can name.
+pub const N_STACKS: u32 = 2048;
+
+/// Whose stack it was: what time is added up by.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StackKey {
+    /// Name of the task.
+    pub comm: [u8; 16],
+    /// Its `StackHandle`.
     pub stack: u32,
+    /// 1 for a thread of the kernel.
+    pub is_kernel_thread: u32,
+}
+
+/// Time that other tasks waited while a task was where its stack says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackWeight {
+    /// The time.
+    pub sum_ns: u64,
+    /// Stretches.
+    pub count: u64,
 }
 
 /// An interrupt that ended, or several runs of it with nothing else in between: a flood does not push
@@ -50,8 +105,13 @@ pub struct RecentInterrupt {
 }
 
 impl RecentInterrupt {
-    /// What of it lies at `from` or later; of several runs the share that this is of their time.
+    /// What of it lies at `from` or later; of several runs the share that this is of their time, which
+    /// is nearly all: only the first can lie before the begin of a wait.
     #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a share of the count, which is of that type"
+    )]
     pub const fn since(&self, from: u64) -> Self {
         let length_ns = self.until_ns.saturating_sub(self.since_ns);
         let within_ns = self.until_ns.saturating_sub(from);
@@ -95,7 +155,10 @@ pub struct Timeline {
     /// Changes with each change of context, before and after: odd while one is being written.
     pub version: u32,
     /// Active interrupts.
-    pub depth: u32,
+    pub depth: u16,
+    /// 1 after a wakeup or a move to here: the next interrupt to end is an entry of its own, so that
+    /// none reaches over the begin of a wait but the one that was active then.
+    pub is_cut: u16,
     /// When the context last changed: where the innermost active interrupt's time is counted from.
     pub context_since_ns: u64,
     /// Time of interrupts so far, all categories.
@@ -110,8 +173,14 @@ pub struct Timeline {
     pub active: [ActiveInterrupt; MAX_DEPTH],
     /// Interrupts ended.
     pub n_interrupts: u32,
+    /// Measured tasks that wait here, but for those that were moved here.
+    pub n_waiting: u32,
+    /// Since when at least one of them does; 0 while none does.
+    pub waiting_since_ns: u64,
+    /// When a stack was last taken here.
+    pub stack_at_ns: u64,
     /// Fills up to a cache line.
-    pub reserved: [u32; 15],
+    pub reserved: [u64; 5],
     /// The last stints, by number modulo their count.
     pub stints: [Stint; N_STINTS],
     /// The last interrupts, likewise.

@@ -62,6 +62,18 @@ globals! {
     HRTICK_CALLBACK: u64 = 0;
     /// Records in the flight recorder's ring of each CPU, less one: a mask, since it is a power of two.
     FLIGHT_MASK: u32 = 0;
+    /// Where the functions that wake with the hint of a sleep begin and end; 0 when unknown.
+    SYNC_FUNCTION_0: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_0_END: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_1: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_1_END: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_2: u64 = 0;
+    /// See `SYNC_FUNCTION_0`.
+    SYNC_FUNCTION_2_END: u64 = 0;
     /// Number of the system call `sched_yield`.
     SCHED_YIELD_NR: u32 = 24;
 

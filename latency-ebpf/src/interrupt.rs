@@ -131,13 +131,14 @@ fn leave_context(timeline: &mut Timeline, now: u64) {
     timeline.context_since_ns = now;
 }
 
-/// A switch begins a new entry: most waits begin there.
+/// Where a wait begins, at a switch or a wakeup, the next entry is a new one.
 #[inline(always)]
 fn remember(timeline: &mut Timeline, interrupt: RecentInterrupt) {
     let present_since_ns = present(timeline).map_or(0, |stint| stint.since_ns);
     let number = timeline.n_interrupts as usize;
     let newest = number.wrapping_sub(1) & (N_RECENT_INTERRUPTS - 1);
     if let Some(recent) = timeline.interrupts.get_mut(newest)
+        && timeline.is_cut == 0
         && recent.source == interrupt.source
         && recent.since_ns >= present_since_ns
     {
@@ -153,6 +154,7 @@ fn remember(timeline: &mut Timeline, interrupt: RecentInterrupt) {
         *recent = interrupt;
     }
     timeline.n_interrupts = timeline.n_interrupts.wrapping_add(1);
+    timeline.is_cut = 0;
 }
 
 /// A device's handler begins.

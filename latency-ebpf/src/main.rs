@@ -31,6 +31,7 @@ mod rows;
 mod sched;
 mod segment;
 mod select;
+mod stack;
 mod state;
 mod task;
 mod throttle;

@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     macros::map,
-    maps::{Array, HashMap, PerCpuArray, RingBuf, Stack},
+    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTrace},
 };
 use latency_common::{
     counters::TaskCounters,
@@ -16,7 +16,7 @@ use latency_common::{
     loss::{Loss, N_LOSS},
     record::{N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
-    timeline::Timeline,
+    timeline::{N_STACKS, StackKey, StackWeight, Timeline},
 };
 
 use crate::state::TaskState;
@@ -67,6 +67,15 @@ static TIMELINES: Array<Timeline> = Array::with_max_entries(1, 0);
 #[map]
 pub(crate) static SOURCES: PerCpuArray<InterruptCounters> =
     PerCpuArray::with_max_entries(N_SOURCES, 0);
+
+/// Kernel stacks of tasks that others waited for. Full or hit by another's hash: counted as loss.
+#[map]
+pub(crate) static STACKS: StackTrace = StackTrace::with_max_entries(N_STACKS, 0);
+
+/// The time that others waited, by stack. Full: counted as loss.
+#[map]
+pub(crate) static STACK_WEIGHTS: PerCpuHashMap<StackKey, StackWeight> =
+    PerCpuHashMap::with_max_entries(2 * N_STACKS, 0);
 
 /// The longest waits that ended on each CPU, in no order.
 #[map]

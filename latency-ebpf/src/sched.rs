@@ -19,7 +19,7 @@ use crate::{
     interrupt::abandon,
     maps::{control, count_loss, cpu_state, timeline},
     rows::send_ended,
-    segment,
+    segment, stack,
     state::{FRESH, HAS_SWITCH_BASE, MOVED, SELECTED, TaskState, WAS_SELECTED, create, lookup},
     task::{Task, is_dead},
     throttle,
@@ -57,10 +57,18 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         if n_missed != 0 {
             mend_break(timeline, prev, n_missed, switch.now);
         }
+        if stack::is_due(timeline, switch.now) {
+            stack::take(&ctx, timeline, prev, switch.now);
+        }
     }
-    leave(&switch, cpu, timeline.as_deref());
-    enter(&switch, cpu, timeline.as_deref());
+    leave(&switch, cpu, timeline.as_deref_mut());
+    enter(&switch, cpu, timeline.as_deref_mut());
     if let Some(timeline) = timeline {
+        if next.is_idle() {
+            // Whatever still counts as waiting here was lost sight of.
+            timeline.n_waiting = 0;
+            timeline.waiting_since_ns = 0;
+        }
         begin_stint(timeline, next, switch.now);
     }
     cpu.evidence = 0;
@@ -80,7 +88,7 @@ struct Switch {
 }
 
 #[inline(always)]
-fn leave(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
+fn leave(switch: &Switch, cpu: &mut CpuState, timeline: Option<&mut Timeline>) {
     let prev = switch.prev;
     if prev.is_idle() {
         return;
@@ -104,7 +112,7 @@ pub(crate) fn leave_unselected(prev: Task, state: &mut TaskState, now: u64) {
 }
 
 #[inline(always)]
-fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&Timeline>) {
+fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&mut Timeline>) {
     if !switch.next.is_idle()
         && let Some(state) = tracked(switch.next, switch.now)
         && state.is(SELECTED)
@@ -176,7 +184,12 @@ fn seed(task: Task, now: u64) -> Option<&'static mut TaskState> {
 }
 
 #[inline(always)]
-fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState, timeline: Option<&Timeline>) {
+fn switch_out(
+    switch: &Switch,
+    state: &mut TaskState,
+    cpu: &CpuState,
+    timeline: Option<&mut Timeline>,
+) {
     let &Switch {
         prev,
         next,
@@ -184,7 +197,7 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState, timeline: 
         now,
         ..
     } = switch;
-    end_stint(switch, state, timeline);
+    end_stint(switch, state, timeline.as_deref());
     book_kernel_wait(state, prev);
     let prev_state = prev.state();
     let is_runnable = still_runnable(is_preempt, prev_state);
@@ -198,7 +211,7 @@ fn switch_out(switch: &Switch, state: &mut TaskState, cpu: &CpuState, timeline: 
         state.class = class as u8;
         state.set_phase(TaskPhase::Queued, now);
         if let Some(timeline) = timeline {
-            segment::begin_on(state, timeline, now);
+            segment::begin(state, timeline, now);
             if matches!(class, WaitClass::Throttled) {
                 throttle::begin(state, prev);
             }
@@ -282,7 +295,7 @@ fn switch_in(
     switch: &Switch,
     state: &mut TaskState,
     cpu: &mut CpuState,
-    timeline: Option<&Timeline>,
+    mut timeline: Option<&mut Timeline>,
 ) {
     let &Switch { next, now, .. } = switch;
     if state.is_in(TaskPhase::Queued) {
@@ -291,7 +304,7 @@ fn switch_in(
         }
         let wait_ns = elapsed(state.since_ns, now);
         book_wait(state, next, wait_ns);
-        take_apart(switch, state, cpu, timeline);
+        take_apart(switch, state, cpu, timeline.as_deref_mut());
         if state.class == WaitClass::Wakeup as u8 {
             let latency_ns = elapsed(state.waking_at_ns, now);
             book_latency(state, next, latency_ns);
@@ -303,14 +316,14 @@ fn switch_in(
         // Selected between its wakeup and now: the wait began before the window.
         state.class = WaitClass::OpenAtStart as u8;
         book_wait(state, next, elapsed(state.since_ns, now));
-        take_apart(switch, state, cpu, timeline);
+        take_apart(switch, state, cpu, timeline.as_deref_mut());
         state.flags &= !FRESH;
     } else {
         book_unmeasured(state);
     }
     state.set_phase(TaskPhase::Running, now);
     if let Some(timeline) = timeline {
-        segment::begin_on(state, timeline, now);
+        segment::restart(state, timeline, now);
     }
 }
 
@@ -320,7 +333,7 @@ fn take_apart(
     switch: &Switch,
     state: &mut TaskState,
     cpu: &mut CpuState,
-    timeline: Option<&Timeline>,
+    timeline: Option<&mut Timeline>,
 ) {
     if let Some(timeline) = timeline {
         let &Switch { next, now, .. } = switch;

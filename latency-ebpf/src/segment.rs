@@ -13,7 +13,8 @@ use latency_common::{
 use crate::{
     blame::{Victim, blame, share},
     maps::timeline,
-    state::{MOVED, TaskState},
+    stack::weigh,
+    state::{COUNTED, MOVED, TaskState},
     task::Task,
     throttle,
     timeline::{Reading, present, read},
@@ -64,25 +65,42 @@ impl Segment {
     }
 }
 
-/// A task begins to wait on a CPU: because it was queued, or because it was moved there.
+/// A task begins to wait on a CPU.
 #[inline(always)]
-pub(crate) fn begin(state: &mut TaskState, cpu: u32, now: u64) {
-    if let Some(timeline) = timeline(cpu) {
-        begin_on(state, timeline, now);
+pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
+    restart(state, timeline, now);
+    timeline.is_cut = 1;
+    state.flags |= COUNTED;
+    timeline.n_waiting += 1;
+    if timeline.waiting_since_ns == 0 {
+        timeline.waiting_since_ns = now;
     }
 }
 
-/// As `begin`, where the CPU's timeline is at hand.
+/// From now on, what happens on this CPU counts: for a stint, or for a wait that goes on already.
 #[inline(always)]
-pub(crate) fn begin_on(state: &mut TaskState, timeline: &Timeline, now: u64) {
+pub(crate) fn restart(state: &mut TaskState, timeline: &Timeline, now: u64) {
     state.segment_since_ns = now;
     state.base = read(timeline, now);
+}
+
+/// A task no longer waits on this CPU.
+#[inline(always)]
+fn count_out(state: &mut TaskState, timeline: &mut Timeline) {
+    if state.is(COUNTED) {
+        state.flags &= !COUNTED;
+        timeline.n_waiting = timeline.n_waiting.saturating_sub(1);
+        if timeline.n_waiting == 0 {
+            timeline.waiting_since_ns = 0;
+        }
+    }
 }
 
 /// Books the wait that ends as the task gets the CPU; the timeline's present stint is still that of the
 /// task before.
 #[inline(always)]
-pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64) {
+pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &mut Timeline, now: u64) {
+    count_out(state, timeline);
     let is_plain = !state.is(MOVED)
         && state.class != WaitClass::Throttled as u8
         && timeline.version == state.base.version;
@@ -92,6 +110,7 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &Timeline, now: u
     if is_plain && stint.since_ns <= state.segment_since_ns {
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
+        weigh(stint, ns);
         let part = match part_of(stint, task.tid()) {
             Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
             part => part,
@@ -133,9 +152,16 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
         let interrupted_ns = sum(&read(timeline, now));
         let mut segment = Segment::new(state, now, interrupted_ns);
         settle(state, task, timeline, &mut segment);
+        count_out(state, timeline);
     }
     state.flags |= MOVED;
-    begin(state, to_cpu, now);
+    // Nobody holds the lock under which the other CPU counts, so there it is not counted.
+    if let Some(timeline) = timeline(to_cpu) {
+        timeline.is_cut = 1;
+        restart(state, timeline, now);
+    }
+    // The new CPU's queue of the group has another account of its quota.
+    state.throttled_before_ns = u64::MAX;
     0
 }
 
@@ -306,6 +332,7 @@ extern "C" fn settle_stints(
             }
             part => part,
         };
+        weigh(stint, ns.min(segment.left));
         segment.take(&mut state.parts, part, ns);
     }))
 }

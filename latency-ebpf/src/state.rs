@@ -8,7 +8,13 @@ use latency_common::{
     record::TaskPhase,
 };
 
-use crate::{globals as g, maps::TASKS, segment, task::Task, timeline::Reading};
+use crate::{
+    globals as g,
+    maps::{TASKS, timeline},
+    segment,
+    task::Task,
+    timeline::Reading,
+};
 
 /// The task is measured now.
 pub(crate) const SELECTED: u8 = 1;
@@ -24,6 +30,9 @@ pub(crate) const WAS_SELECTED: u8 = 16;
 
 /// The open wait goes on on another CPU than it began on.
 pub(crate) const MOVED: u8 = 32;
+
+/// The open wait is counted among those of its CPU.
+pub(crate) const COUNTED: u8 = 64;
 
 /// Everything kept for a task.
 ///
@@ -66,8 +75,8 @@ pub(crate) struct TaskState {
     pub(crate) placement: u8,
     /// The `Part`, plus one, of the last wait that was made of one only; 0 where `parts` holds it.
     pub(crate) only_part: u8,
-    /// Fills up to eight bytes.
-    pub(crate) reserved: u8,
+    /// `Sync` of the last waking.
+    pub(crate) sync: u8,
     /// What is reported.
     pub(crate) counters: TaskCounters,
     /// What is known of the open, or the last, wait by `Part`: what moves have ended of it, and at its
@@ -115,8 +124,10 @@ impl TaskState {
         self.last_run_delay = task.run_delay();
         self.last_sum_exec = task.sum_exec();
         self.preemptor_row = 0;
-        if g::ATTRIBUTE.read() != 0 {
-            segment::begin(self, task.cpu(), now);
+        if g::ATTRIBUTE.read() != 0
+            && let Some(timeline) = timeline(task.cpu())
+        {
+            segment::restart(self, timeline, now);
         }
         if task.is_on_cpu() {
             self.set_phase(TaskPhase::Running, now);

@@ -189,15 +189,21 @@ impl Task {
             && load::<[u8; 8]>(self.0, &g::TASK_COMM) == STOPPER_NAME
     }
 
-    /// Whether the task is inside `sched_yield`, by the system call's number in its saved registers.
+    /// The number of the system call that the task is in, by its saved registers; negative outside.
     #[inline(always)]
-    pub(crate) fn is_in_sched_yield(self) -> bool {
+    pub(crate) fn syscall(self) -> i32 {
         if g::REGS_SYSCALL_NR.read() == ABSENT || self.is_kthread() {
-            return false;
+            return -1;
         }
         // SAFETY: the typed task pointer is what the helper asks for.
         let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
-        load::<u32>(regs, &g::REGS_SYSCALL_NR) == g::SCHED_YIELD_NR.read()
+        load(regs, &g::REGS_SYSCALL_NR)
+    }
+
+    /// Whether the task is inside `sched_yield`.
+    #[inline(always)]
+    pub(crate) fn is_in_sched_yield(self) -> bool {
+        self.syscall().cast_unsigned() == g::SCHED_YIELD_NR.read()
     }
 
     /// How long the task has the CPU, or had it when it is just leaving: the kernel's account.

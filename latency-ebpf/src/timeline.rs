@@ -2,7 +2,7 @@
 
 use latency_common::{
     interrupt::N_CATEGORIES,
-    timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
+    timeline::{N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline},
 };
 
 use crate::{state::TaskState, task::Task};
@@ -101,7 +101,7 @@ pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
             interrupted_before_ns,
             address: task.address(),
             tid: task.tid(),
-            stack: 0,
+            stack: StackHandle(0),
         };
     }
 }
@@ -113,8 +113,9 @@ pub(crate) fn present(timeline: &Timeline) -> Option<&Stint> {
     timeline.stints.get(newest)
 }
 
+/// As `present`.
 #[inline(always)]
-fn present_mut(timeline: &mut Timeline) -> Option<&mut Stint> {
+pub(crate) fn present_mut(timeline: &mut Timeline) -> Option<&mut Stint> {
     let newest = timeline.n_stints.wrapping_sub(1) as usize & (N_STINTS - 1);
     timeline.stints.get_mut(newest)
 }

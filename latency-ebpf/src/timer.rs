@@ -4,7 +4,8 @@
 //! theirs, unless a wakeup inside the callback (usual on RT) asked first.
 
 use aya_ebpf::{
-    helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
+    helpers::{bpf_ktime_get_ns, generated::bpf_get_smp_processor_id},
+    macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
 use latency_common::{
@@ -14,8 +15,10 @@ use latency_common::{
 
 use crate::{
     globals as g, interrupt,
-    maps::cpu_state,
+    maps::{cpu_state, timeline},
+    stack,
     task::{Task, load},
+    timeline::begin_stint,
 };
 
 /// A timer's callback begins.
@@ -31,7 +34,8 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     // SAFETY: the helper has no precondition.
-    let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
+    let here = unsafe { bpf_get_smp_processor_id() };
+    let Some(cpu) = cpu_state(here) else {
         return 0;
     };
     match class {
@@ -41,6 +45,7 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
     cpu.timer = timer as u64;
     cpu.timer_class = class as u32;
     if g::ATTRIBUTE.read() != 0 {
+        look_at_current(&ctx, here);
         interrupt::begin(tick_source(cpu.timer_class));
     }
     cpu.flags_at_timer = Task::current().need_resched();
@@ -49,6 +54,21 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
         cpu.evidence = 0;
     }
     0
+}
+
+/// Where somebody is overdue, keeps the stack of the task that has the CPU. What it does from now on
+/// is another stint.
+#[inline(always)]
+fn look_at_current(ctx: &BtfTracePointContext, here: u32) {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let current = Task::current();
+    if let Some(timeline) = timeline(here)
+        && stack::is_due(timeline, now)
+        && stack::take(ctx, timeline, current, now) != 0
+    {
+        begin_stint(timeline, current, now);
+    }
 }
 
 #[inline(always)]

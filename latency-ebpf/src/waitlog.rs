@@ -28,6 +28,10 @@ pub(crate) fn record(
     timeline: &Timeline,
     now: u64,
 ) {
+    if state.class == WaitClass::OpenAtStart as u8 {
+        // Its length is not known.
+        return;
+    }
     let ns = now.saturating_sub(state.since_ns);
     if ns > cpu.longest_floor_ns {
         keep_among_longest(cpu, ns);

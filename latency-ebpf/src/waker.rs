@@ -1,7 +1,7 @@
 //! The way from waking to running: who woke the task, where it was queued, and what that took.
 
 use latency_common::{
-    attribution::{N_WAKERS, Placement, Waker, WakeupCounters},
+    attribution::{N_WAKERS, Placement, Sync, Waker, WakeupCounters},
     cpu::CpuState,
     interrupt::Source,
 };
@@ -29,10 +29,12 @@ pub(crate) fn active_interrupt(cpu: u32) -> Source {
         .map_or(Source::default(), |active| active.source)
 }
 
-/// Lets the task remember who woke it; `current` is the waker or what its interrupt came upon.
+/// Lets the task remember the waking that is going on here; `current` is the waker or what its interrupt came upon.
 #[inline(always)]
-pub(crate) fn note_waker(state: &mut TaskState, source: Source, cpu: u32) {
-    state.waker_cpu = cpu;
+pub(crate) fn note_waker(state: &mut TaskState, waking: &CpuState, here: u32) {
+    let source = Source(waking.waking_source);
+    state.waker_cpu = here;
+    state.sync = waking.waking_sync as u8;
     let current = Task::current();
     let tid = if source.0 == 0 { current.tid() } else { 0 };
     let [first, ..] = &state.counters.attribution.wakers;
@@ -102,6 +104,10 @@ pub(crate) fn book_wakeup(state: &mut TaskState, wait_ns: u64, latency_ns: u64) 
     add_sample_of(&mut path.to_queued, latency_ns.saturating_sub(wait_ns));
     let is_same_cpu = state.placement == Placement::SameCpu as u8;
     if let Some(counters) = path.placements.get_mut(state.placement as usize) {
+        add(counters, is_same_cpu, latency_ns);
+    }
+    let sampled = (state.sync as usize).wrapping_sub(Sync::No as usize);
+    if let Some(counters) = path.sampled.get_mut(sampled) {
         add(counters, is_same_cpu, latency_ns);
     }
 }

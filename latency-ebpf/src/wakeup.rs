@@ -4,12 +4,13 @@ use aya_ebpf::{
     helpers::bpf_ktime_get_ns, helpers::generated::bpf_get_smp_processor_id,
     macros::btf_tracepoint, programs::BtfTracePointContext,
 };
-use latency_common::{class::WaitClass, cpu::CpuState, interrupt::Source, record::TaskPhase};
+use latency_common::{class::WaitClass, cpu::CpuState, record::TaskPhase};
 
 use crate::{
     globals as g,
-    maps::cpu_state,
+    maps::{cpu_state, timeline},
     segment,
+    stack::sample_sync,
     state::{FRESH, SELECTED, TaskState, lookup},
     task::{Task, need_resched_at},
     waker::{active_interrupt, note_placement, note_waker},
@@ -37,12 +38,10 @@ pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
         // Nothing is asked of the current task, so older evidence is stale.
         cpu.evidence = 0;
     }
-    let source = if g::ATTRIBUTE.read() != 0 {
-        active_interrupt(here)
-    } else {
-        Source::default()
-    };
-    cpu.waking_source = source.0;
+    if g::ATTRIBUTE.read() != 0 {
+        cpu.waking_source = active_interrupt(here).0;
+        cpu.waking_sync = sample_sync(&ctx, cpu) as u32;
+    }
     if task.cpu() != here {
         keep_waking(task, cpu, here);
     }
@@ -57,7 +56,7 @@ fn keep_waking(task: Task, cpu: &mut CpuState, here: u32) {
     {
         state.waking_at_ns = cpu.waking_at_ns;
         if g::ATTRIBUTE.read() != 0 {
-            note_waker(state, Source(cpu.waking_source), here);
+            note_waker(state, cpu, here);
         }
     }
 }
@@ -80,7 +79,7 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     ) && g::ATTRIBUTE.read() != 0
     {
         if is_woken_here {
-            note_waker(state, Source(cpu.waking_source), here);
+            note_waker(state, cpu, here);
         }
         note_placement(state, target);
     }
@@ -120,8 +119,10 @@ fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) -> Option<&'stati
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
     state.set_phase(TaskPhase::Queued, now);
-    if g::ATTRIBUTE.read() != 0 {
-        segment::begin(state, task.cpu(), now);
+    if g::ATTRIBUTE.read() != 0
+        && let Some(timeline) = timeline(task.cpu())
+    {
+        segment::begin(state, timeline, now);
     }
     state.class = class as u8;
     state.preemptor_row = 0;

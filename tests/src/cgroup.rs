@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use procfs::process::{MountInfo, Process};
 
-use crate::workload::kill;
+use crate::{load::Load, workload::kill};
 
 /// A group that exists as long as this value.
 #[derive(Debug)]
@@ -39,6 +39,13 @@ impl Cgroup {
         Self::below(&root, name, true)
     }
 
+    /// A group of the CPU controller for loads that other work on the host shall hardly disturb.
+    pub fn preferred(name: &str) -> Result<Self> {
+        let group = Self::with_cpu_controller(name)?;
+        group.prefer()?;
+        Ok(group)
+    }
+
     /// A group in the v2 hierarchy, with or without controllers.
     pub fn v2(name: &str) -> Result<Self> {
         let root = mounted(is_v2)?.context("no v2 hierarchy is mounted")?;
@@ -65,6 +72,11 @@ impl Cgroup {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Starts a workload in it.
+    pub fn workload(&self, line: &str) -> Result<Load> {
+        Load::workload(&format!("{line} --cgroup {}", self.directory.display()))
     }
 
     /// Moves a process into it, with all its threads.

@@ -9,6 +9,7 @@ pub mod bpf_object;
 pub mod cgroup;
 pub mod check;
 pub mod guest;
+pub mod interrupts;
 pub mod load;
 pub mod observe;
 mod outcome;

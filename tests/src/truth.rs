@@ -3,7 +3,7 @@
 //! Owns the reading and the subtraction of those counters. Both the workloads (of themselves) and the
 //! tests (of the workloads) use it. Judging the figures is left to `check`.
 
-use std::{fs, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use procfs::{CurrentSI as _, KernelStats, process::Process};
@@ -92,6 +92,33 @@ pub fn current_tid() -> u32 {
         .as_raw_nonzero()
         .get()
         .unsigned_abs()
+}
+
+/// Time on a CPU so far of each process whose name begins so.
+pub fn run_times_of(prefix: &str) -> Result<BTreeMap<u32, u64>> {
+    let mut run_times = BTreeMap::new();
+    for process in procfs::process::all_processes()? {
+        let Ok(process) = process else { continue };
+        // It may end while it is read.
+        if let (Ok(stat), Ok(schedstat)) = (process.stat(), process.schedstat())
+            && stat.comm.starts_with(prefix)
+        {
+            run_times.insert(stat.pid.unsigned_abs(), schedstat.sum_exec_runtime);
+        }
+    }
+    Ok(run_times)
+}
+
+/// Time on a CPU so far of the threads of pid 1, whose switches fire no event on some hosts.
+pub fn hidden_run_time() -> Result<u64> {
+    let mut sum = 0;
+    for thread in Process::new(1)?.tasks()? {
+        // It may end while it is read.
+        sum += thread?
+            .schedstat()
+            .map_or(0, |schedstat| schedstat.sum_exec_runtime);
+    }
+    Ok(sum)
 }
 
 /// Context switches of all CPUs since boot.

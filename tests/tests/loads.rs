@@ -11,8 +11,9 @@ use anyhow::{Context as _, Result};
 use latency_tests::{
     cgroup::Cgroup,
     check,
+    interrupts::InterruptCounts,
     load::{Load, workload_binary},
-    truth::{Counters, nanos},
+    truth::{Counters, nanos, run_times_of},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -115,4 +116,39 @@ fn process_ids_wrap_where_they_are_few() -> Result<()> {
     let wraps = truth.number("wraps")?;
     assert!(wraps == 1 || most > 40_000, "{wraps} wraps of {most} ids");
     truth.number("forks").map(|_| ()).context("no forks")
+}
+
+#[test]
+fn datagrams_are_a_softirq_each() -> Result<()> {
+    let before = InterruptCounts::now()?;
+    let sent = Load::workload("datagrams 1")?.truth()?.number("sent")?;
+    let received = InterruptCounts::now()?.since(&before).soft["NET_RX"];
+    check::near("softirqs", received, sent, 0.01, 1_000)?;
+    assert!(sent > 10_000, "only {sent} datagrams");
+    Ok(())
+}
+
+#[test]
+fn an_interrupted_spinner_misses_time_for_each_interrupt() -> Result<()> {
+    let before = InterruptCounts::of_cpu(1)?;
+    let truth = Load::workload("interrupted 1 --cpu 1 --peer-cpu 0 --nice -15")?.truth()?;
+    let taken = InterruptCounts::of_cpu(1)?.since(&before).hard["CAL"];
+    let calls = truth.number("interrupts")?;
+    check::near("interrupts", taken, calls, 0.05, 1_000)?;
+    let gaps = truth.number("gaps")?;
+    assert!(gaps >= calls * 9 / 10, "{gaps} gaps of {calls} interrupts");
+    Ok(())
+}
+
+#[test]
+fn dirty_pages_are_written_by_the_kernels_workers() -> Result<()> {
+    let binary = workload_binary()?;
+    let directory = binary.parent().context("a binary in no directory")?;
+    let before = run_times_of("kworker/")?;
+    Load::workload(&format!("dirty-pages 2 {}", directory.display()))?.truth()?;
+    let of = |tid: &u32| before.get(tid).copied().unwrap_or_default();
+    let after = run_times_of("kworker/")?;
+    let ran: u64 = after.iter().map(|(tid, ran)| ran - of(tid)).sum();
+    assert!(ran > 20_000_000, "workers ran for {ran} ns");
+    Ok(())
 }

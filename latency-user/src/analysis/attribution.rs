@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use latency_common::{
-    attribution::{CulpritKind, Part, Placement, WakeupCounters},
+    attribution::{CulpritKind, N_PARTS, Part, Placement, WakeupCounters},
     class::WaitClass,
     counters::WaitCounters,
     interrupt::{Category, InterruptKind, Source},
@@ -17,8 +17,8 @@ use crate::{
     model::{
         AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
         InterruptTally, InterruptTotal, InterruptTotalStats, PartStats, Parts, PlacementStats,
-        Placements, StageStats, StolenStats, SyncStats, Tally, WakePathStats, WakerStats,
-        WakerTally,
+        Placements, StageStats, StolenStats, SyncStats, Tally, WakePathStats, WakerIdent,
+        WakerStats, WakerTally,
     },
     units,
 };
@@ -45,9 +45,14 @@ const TICKS: [&str; 2] = ["tick", "hrtick"];
 
 /// The parts of the waits.
 pub(super) fn parts(tally: &AttributionTally) -> Parts {
-    let ns = |part: Part| tally.parts[part as usize];
+    parts_of(&tally.parts, tally.dropped_culprits_ns)
+}
+
+/// The same, with how much of the other tasks' has lost its name.
+pub(super) fn parts_of(parts: &[u64; N_PARTS], dropped_culprits_ns: u64) -> Parts {
+    let ns = |part: Part| parts[part as usize];
     let part = |ns| PartStats { sum_ns: ns };
-    let unnamed_ns = tally.dropped_culprits_ns.min(ns(Part::OtherTasks));
+    let unnamed_ns = dropped_culprits_ns.min(ns(Part::OtherTasks));
     Parts {
         other_tasks: part(ns(Part::OtherTasks) - unnamed_ns),
         hard_irq: part(ns(Part::HardIrq)),
@@ -164,16 +169,34 @@ pub(super) fn wakers(rows: &[WakerTally], irqs: &IrqNames) -> Vec<WakerStats> {
 }
 
 fn waker(row: &WakerTally, irqs: &IrqNames) -> WakerStats {
-    let is_task = row.source == Source::default();
-    let ident = (!is_task).then(|| interrupt(row.source, irqs));
     WakerStats {
-        kind: ident.as_ref().map_or("task", |ident| ident.kind),
-        comm: is_task.then(|| escape::bytes(&row.comm)),
-        tid: is_task.then_some(row.tid),
-        tgid: is_task.then_some(row.tgid),
-        name: ident.map(|ident| ident.name),
+        ident: waker_ident(row.source, (row.tid, row.tgid), &row.comm, irqs),
         count: row.count,
         latency_sum_ns: row.latency_sum_ns,
+    }
+}
+
+/// Who a waker is: a task by its thread and process id, or an interrupt.
+pub(super) fn waker_ident(
+    source: Source,
+    (tid, process): (u32, u32),
+    comm: &[u8],
+    irqs: &IrqNames,
+) -> WakerIdent {
+    if source != Source::default() {
+        let InterruptIdent { kind, name, .. } = interrupt(source, irqs);
+        return WakerIdent {
+            kind,
+            name: Some(name),
+            ..WakerIdent::default()
+        };
+    }
+    WakerIdent {
+        kind: "task",
+        comm: Some(escape::bytes(comm)),
+        tid: Some(tid),
+        tgid: Some(process),
+        name: None,
     }
 }
 
@@ -316,13 +339,13 @@ mod tests {
             count: 1,
             latency_sum_ns: 1,
         };
-        let task = waker(&row(Source::default()), &IrqNames::new());
+        let task = waker(&row(Source::default()), &IrqNames::new()).ident;
         assert_eq!(
             (task.kind, task.comm.as_deref(), task.name),
             ("task", Some("psql"), None)
         );
         let softirq = Source::new(InterruptKind::Softirq, 1);
-        let interrupt = waker(&row(softirq), &IrqNames::new());
+        let interrupt = waker(&row(softirq), &IrqNames::new()).ident;
         assert_eq!(
             (interrupt.kind, interrupt.comm, interrupt.tid),
             ("softirq", None, None)

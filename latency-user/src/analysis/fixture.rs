@@ -5,6 +5,9 @@
 
 use latency_common::class::{WaitClass, WaitKind};
 use latency_common::hist::{HistKind, bucket_of};
+use latency_common::interrupt::Source;
+use latency_common::record::{RecordTag, WaitRecord, WaitStint};
+use latency_common::timeline::RecentInterrupt;
 
 use crate::model::{Buckets, ClassTally, Tally, TaskIdent, TaskRow};
 
@@ -96,5 +99,35 @@ pub(super) fn row(tid: u32, process: u32, name: &str, tally: Tally) -> TaskRow {
             is_self: false,
         },
         tally,
+    }
+}
+
+/// A wait without a story.
+pub(crate) fn wait_record(since_ns: u64, until_ns: u64) -> WaitRecord {
+    WaitRecord {
+        tag: RecordTag::Wait as u64,
+        since_ns,
+        until_ns,
+        waking_at_ns: 0,
+        here_since_ns: since_ns,
+        start_time_ns: 7_000,
+        cgroup_id: 0,
+        parts: [0; _],
+        interrupted_ns: 0,
+        tid: 7,
+        tgid: 7,
+        class: WaitClass::Tick as u32,
+        cpu: 1,
+        prio: 120,
+        n_cpus_allowed: 2,
+        waker_tid: 0,
+        waker_source: Source::default(),
+        n_stints: 0,
+        n_interrupts: 0,
+        comm: comm("victim"),
+        leader_comm: comm("leader"),
+        waker_comm: [0; 16],
+        stints: [WaitStint::default(); _],
+        interrupts: [RecentInterrupt::default(); _],
     }
 }

@@ -5,10 +5,11 @@
 
 mod attribution;
 mod audit;
+mod autopsy;
 mod difference;
 pub mod escape;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod flight;
 mod group;
 mod merge;
@@ -24,10 +25,12 @@ use latency_common::config::Detail;
 use latency_common::hist::N_HISTS;
 
 use self::attribution::IrqNames;
+pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
-    Cost, CostSample, FlightDump, GroupBy, Host, Observation, Report, Row, RowIdent, Tally, Window,
+    Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent,
+    Tally, Window,
 };
 use crate::units;
 
@@ -46,6 +49,8 @@ pub struct Context<'a> {
     pub degraded: &'a [String],
     /// Dumps of the flight recorder.
     pub flight: &'a [FlightDump],
+    /// Waits over the threshold, where one was asked for.
+    pub over: Option<OverStats>,
     /// Share of one CPU that the recorder's own process used, in percent.
     pub recorder_cpu_pct: f64,
 }
@@ -83,6 +88,12 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
             })
             .collect(),
         interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
+        longest: observation
+            .longest
+            .iter()
+            .map(|event| autopsy(event, irqs))
+            .collect(),
+        over: context.over,
         audit,
         censored: totals.censored,
         totals,
@@ -160,6 +171,7 @@ mod tests {
             detail: Detail::Full,
             flight: &[],
             degraded: &[],
+            over: None,
             recorder_cpu_pct: 0.5,
         };
         summarise(observation, &context)

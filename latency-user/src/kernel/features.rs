@@ -10,7 +10,7 @@ use aya::{
 };
 use latency_common::config::Detail;
 
-use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::TimerCallbacks};
+use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::Addresses};
 use crate::Error;
 
 /// How well a feature works here.
@@ -49,8 +49,8 @@ pub struct Feature {
 pub struct Features {
     /// Bits that ask for a reschedule.
     pub resched_bits: ReschedBits,
-    /// Callbacks of the scheduler's timers.
-    pub callbacks: TimerCallbacks,
+    /// Addresses of kernel functions.
+    pub addresses: Addresses,
     /// Whether `bpf_probe_read_kernel` is allowed.
     pub can_probe_read: bool,
     /// Whether task storage can be created under scheduler locks.
@@ -66,10 +66,10 @@ impl Features {
     /// Finds out.
     #[must_use]
     pub fn detect(types: &KernelTypes, release: &str, rights: Rights) -> Self {
-        let callbacks = TimerCallbacks::read(tick_callback(types));
+        let addresses = Addresses::read(tick_callback(types));
         let mut features = Self {
             resched_bits: ReschedBits::of(types, release),
-            callbacks,
+            addresses,
             can_probe_read: is_helper_supported(
                 ProgramType::RawTracePoint,
                 BpfHelper::BPF_FUNC_probe_read_kernel,
@@ -184,7 +184,7 @@ impl Features {
         let why = format!("{reason}: the end of a slice is booked as unknown");
         degradable(
             "cause: tick, hrtick",
-            self.callbacks.tick != 0,
+            self.addresses.tick != 0,
             "the timers' callbacks are known by address",
             &why,
             "run as root, or add CAP_SYSLOG",

@@ -10,6 +10,7 @@ use aya::{
 };
 use aya_log::Level;
 use latency_common::{
+    attribution::N_SYNC_FUNCTIONS,
     config::{CGROUP_DEFAULT_HIERARCHY, Detail},
     select::Glob,
 };
@@ -71,6 +72,8 @@ pub struct LoadOptions {
     pub ring_bytes: u32,
     /// How much the flight recorder is to hold; none without one.
     pub flight: Option<FlightSize>,
+    /// Waits from this length on are recorded one by one; the longest are in any case.
+    pub over_ns: Option<u64>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -109,13 +112,26 @@ fn set_options(
     globals.set("HAS_TIDS", (!selection.tids.is_empty()).into());
     globals.set("HAS_UIDS", (!selection.uids.is_empty()).into());
     globals.set("HAS_CGROUPS", (!selection.cgroups.is_empty()).into());
+    globals.set_long("OVER_NS", options.over_ns.unwrap_or(u64::MAX));
     globals.set_long("NEED_RESCHED_MASK", features.resched_bits.mask());
-    globals.set_long("TICK_CALLBACK", features.callbacks.tick);
-    globals.set_long("HRTICK_CALLBACK", features.callbacks.hrtick);
+    globals.set_long("TICK_CALLBACK", features.addresses.tick);
+    globals.set_long("HRTICK_CALLBACK", features.addresses.hrtick);
+    for (function, [begin, end]) in SYNC_GLOBALS.iter().enumerate() {
+        let (from, to) = features.addresses.sync_functions[function];
+        globals.set_long(begin, from);
+        globals.set_long(end, to);
+    }
     let flight_records = flight_records(options, n_possible_cpus()?);
     globals.set("FLIGHT_MASK", flight_records - 1);
     set_hierarchy(globals, types, options)
 }
+
+/// Begin and end of each function that wakes with a hint.
+const SYNC_GLOBALS: [[&str; 2]; N_SYNC_FUNCTIONS] = [
+    ["SYNC_FUNCTION_0", "SYNC_FUNCTION_0_END"],
+    ["SYNC_FUNCTION_1", "SYNC_FUNCTION_1_END"],
+    ["SYNC_FUNCTION_2", "SYNC_FUNCTION_2_END"],
+];
 
 /// Records of each of `n_cpus` rings of the flight recorder; the map cannot be empty.
 fn flight_records(options: &LoadOptions, n_cpus: usize) -> u32 {

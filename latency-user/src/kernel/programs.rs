@@ -142,7 +142,7 @@ fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {
 
 /// What measures waits, latency and causes.
 fn measuring(features: &Features) -> Vec<Attachment> {
-    let has_tick = features.callbacks.tick != 0;
+    let has_tick = features.addresses.tick != 0;
     chosen([
         ("hrtimer_expire_entry", has_tick),
         ("hrtimer_expire_exit", has_tick),

@@ -226,9 +226,9 @@ pub struct StolenStats {
     pub ticks: u64,
 }
 
-/// Who woke the task. Keys that do not fit the kind are absent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WakerStats {
+/// Who woke a task. Keys that do not fit the kind are absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WakerIdent {
     /// `task`, or the kind of an interrupt.
     pub kind: &'static str,
     /// Name of the task.
@@ -243,6 +243,14 @@ pub struct WakerStats {
     /// Name of the interrupt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+/// Wakeups by one waker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WakerStats {
+    /// Who.
+    #[serde(flatten)]
+    pub ident: WakerIdent,
     /// Wakeups that ended in running.
     pub count: u64,
     /// From waking to running, of all of them.

@@ -6,6 +6,7 @@
 
 mod attribution;
 mod audit;
+mod autopsy;
 mod flight;
 mod host;
 mod observation;
@@ -16,9 +17,11 @@ mod tally;
 pub use attribution::{
     AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
     InterruptTally, InterruptTotal, InterruptTotalStats, PartStats, Parts, PlacementStats,
-    Placements, StageStats, StolenStats, SyncStats, WakePathStats, WakerStats, WakerTally,
+    Placements, StageStats, StolenStats, SyncStats, WakePathStats, WakerIdent, WakerStats,
+    WakerTally,
 };
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
+pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
 pub use flight::{
     ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
     FlightThread, MarkedWait,

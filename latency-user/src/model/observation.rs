@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{InterruptTotal, Tally};
+use super::{InterruptTotal, Tally, WaitEvent};
 
 /// Who a task is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +116,8 @@ pub struct Observation {
     pub interrupts: Vec<InterruptTotal>,
     /// Names of device interrupts by number.
     pub irq_names: BTreeMap<u32, String>,
+    /// The longest waits that began and ended in the window, the longest first.
+    pub longest: Vec<WaitEvent>,
     /// Sums over all CPUs.
     pub cpus: CpuTotals,
     /// What was lost.

@@ -3,7 +3,9 @@
 use latency_common::config::Detail;
 use serde::Serialize;
 
-use super::{Audit, Censored, FlightDump, Host, InterruptTotalStats, Losses, Stats};
+use super::{
+    Audit, Autopsy, Censored, FlightDump, Host, InterruptTotalStats, Losses, OverStats, Stats,
+};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -144,6 +146,10 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// All interrupts that ran, on any CPU, largest sum first.
     pub interrupts: Vec<InterruptTotalStats>,
+    /// The longest waits, taken apart, the longest first; not of intervals.
+    pub longest: Vec<Autopsy>,
+    /// Waits over the threshold, where one was asked for.
+    pub over: Option<OverStats>,
     /// The audit of the totals.
     pub audit: Audit,
     /// Waits cut by the window.

@@ -13,6 +13,7 @@ mod interrupts;
 mod session;
 mod switches;
 mod targets;
+mod waits;
 
 pub use child::{Child, status_code};
 pub use session::{Session, SessionOptions};

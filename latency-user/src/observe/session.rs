@@ -1,18 +1,24 @@
 //! One recording: attach, keep the ring empty, take snapshots.
 
-use std::{collections::HashSet, ffi::OsString, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ffi::OsString,
+    time::Duration,
+};
 
 use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
-    interrupts::InterruptBase, switches::Reading, targets::Targets,
+    interrupts::InterruptBase, switches::Reading, targets::Targets, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
     kernel::{self, Features, FlightSize, Kernel, LoadOptions, Record, Rights, btf::KernelTypes},
-    model::{Buckets, DumpReason, Flight, Losses, MarkedWait, Observation, Tally, TaskRow},
+    model::{
+        Buckets, DumpReason, Flight, Losses, MarkedWait, Observation, Tally, TaskRow, WaitEvent,
+    },
 };
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
@@ -32,6 +38,8 @@ pub struct SessionOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// Waits from this length on are handed out one by one.
+    pub over_ns: Option<u64>,
     /// A command to run and follow; empty for none.
     pub command: Vec<OsString>,
     /// How much the flight recorder is to hold; none without one.
@@ -59,6 +67,7 @@ pub struct Session {
     folded: Tally,
     n_folded: u64,
     orphans: [Buckets; N_HISTS],
+    waits: LongWaits,
     n_malformed: u64,
 }
 
@@ -85,6 +94,7 @@ impl Session {
             n_hists: options.n_hists,
             ring_bytes: options.ring_bytes,
             flight: options.flight,
+            over_ns: options.over_ns,
             has_logs: options.has_logs,
         };
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
@@ -116,6 +126,7 @@ impl Session {
             folded: Tally::default(),
             n_folded: 0,
             orphans: Default::default(),
+            waits: LongWaits::new(start_at_ns, options.over_ns),
             n_malformed: 0,
         };
         Ok((session, child))
@@ -153,6 +164,17 @@ impl Session {
         Ok(())
     }
 
+    /// Waits over the threshold since the last call, as they ended.
+    pub fn take_over(&mut self) -> Vec<WaitEvent> {
+        self.waits.take_over()
+    }
+
+    /// Names of device interrupts by number, as they are now.
+    #[must_use]
+    pub fn irq_names(&self) -> BTreeMap<u32, String> {
+        interrupts::irq_names()
+    }
+
     /// Measures what the programs cost, in short slices; says when to come again.
     pub fn measure_cost(&mut self) -> Duration {
         self.cost.step(&self.kernel, monotonic_ns())
@@ -177,7 +199,7 @@ impl Session {
                     self.keep(row);
                 }
                 Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
-                Record::Wait(_) => {}
+                Record::Wait(record) => self.waits.add(&record, &self.cgroups),
                 Record::Malformed => self.n_malformed += 1,
             }
         }
@@ -226,6 +248,7 @@ impl Session {
             unsent,
             interrupts: self.interrupts.since(&self.kernel),
             irq_names: interrupts::irq_names(),
+            longest: self.waits.longest().to_vec(),
             cpus,
             losses,
             cost: self.cost.sample(),

@@ -28,6 +28,8 @@ pub(super) fn report() -> Report {
         n_processes: 1,
         rows: vec![busy_row(), waiting_row()],
         interrupts: attribution::interrupt_totals(),
+        longest: attribution::longest(),
+        over: None,
         audit: audit(),
         censored: totals().censored,
         loss: Losses {

@@ -1,9 +1,9 @@
 //! What the waits of the report of `fixture` were made of.
 
 use crate::model::{
-    BlameStats, CulpritIdent, InterruptIdent, InterruptStats, InterruptTotalStats, PartStats,
-    Parts, PlacementStats, Placements, StageStats, StolenStats, SyncStats, WakePathStats,
-    WakerStats,
+    Autopsy, BlameStats, CulpritIdent, InterruptIdent, InterruptStats, InterruptTotalStats,
+    PartStats, Parts, PlacementStats, Placements, Span, StageStats, StolenStats, SyncStats, Victim,
+    WakePathStats, WakerIdent, WakerStats,
 };
 
 /// 45 ms of waits, and what was out of quota.
@@ -96,26 +96,32 @@ pub(super) fn stolen() -> StolenStats {
     }
 }
 
+fn net_rx() -> WakerIdent {
+    WakerIdent {
+        kind: "softirq",
+        name: Some("NET_RX".into()),
+        ..WakerIdent::default()
+    }
+}
+
 pub(super) fn wakers() -> Vec<WakerStats> {
-    let interrupt = |kind, name: &str, count| WakerStats {
-        kind,
-        comm: None,
-        tid: None,
-        tgid: None,
-        name: Some(name.into()),
-        count,
-        latency_sum_ns: 2_000_000,
-    };
     let task = WakerStats {
-        kind: "task",
-        comm: Some("psql".into()),
-        tid: Some(77),
-        tgid: Some(76),
-        name: None,
+        ident: WakerIdent {
+            kind: "task",
+            comm: Some("psql".into()),
+            tid: Some(77),
+            tgid: Some(76),
+            name: None,
+        },
         count: 30,
         latency_sum_ns: 900_000,
     };
-    vec![interrupt("softirq", "NET_RX", 60), task]
+    let softirq = WakerStats {
+        ident: net_rx(),
+        count: 60,
+        latency_sum_ns: 2_000_000,
+    };
+    vec![softirq, task]
 }
 
 pub(super) fn wake_path() -> WakePathStats {
@@ -149,5 +155,80 @@ pub(super) fn wake_path() -> WakePathStats {
         sync_pct: Some(40.0),
         sync: sync(8, 20_000),
         not_sync: sync(12, 60_000),
+    }
+}
+
+/// Two waits: one after losing the CPU, one after a wakeup.
+pub(super) fn longest() -> Vec<Autopsy> {
+    let lost = Autopsy {
+        victim: victim(),
+        cause: "tick",
+        wait_ns: 12_000_000,
+        at_ns: 8_113_000_000,
+        cpu: 1,
+        here_at_ns: 8_113_000_000,
+        parts: Parts {
+            other_tasks: PartStats { sum_ns: 11_900_000 },
+            hard_irq: PartStats { sum_ns: 100_000 },
+            ..Parts::default()
+        },
+        waker: None,
+        spans: vec![
+            task("pg_dump", 991, 8_113_000_000, 9_900_000),
+            interrupt("hard_irq", "virtio2-input.0", 8_114_000_000, 100_000),
+            task("kworker/1:1H", 77, 8_123_000_000, 2_000_000),
+        ],
+        hidden_spans: false,
+        hint: Some("pinned to CPU 1".into()),
+    };
+    let woken = Autopsy {
+        cause: "after_wakeup",
+        wait_ns: 2_900_000,
+        at_ns: 9_000_000_000,
+        here_at_ns: 9_001_000_000,
+        parts: Parts {
+            softirq: PartStats { sum_ns: 900_000 },
+            unattributed: PartStats { sum_ns: 2_000_000 },
+            ..Parts::default()
+        },
+        waker: Some(net_rx()),
+        spans: vec![interrupt("softirq", "NET_RX", 9_002_000_000, 900_000)],
+        hidden_spans: true,
+        hint: None,
+        ..lost.clone()
+    };
+    vec![lost, woken]
+}
+
+fn victim() -> Victim {
+    Victim {
+        comm: "postgres".into(),
+        tid: 4121,
+        tgid: 4121,
+        process_comm: "postgres".into(),
+        cgroup: "/pg.slice".into(),
+    }
+}
+
+fn task(comm: &str, tid: u32, at_ns: u64, ns: u64) -> Span {
+    Span {
+        kind: "task",
+        comm: Some(comm.into()),
+        tid: Some(tid),
+        tgid: Some(tid),
+        at_ns,
+        ns,
+        ..Span::default()
+    }
+}
+
+fn interrupt(kind: &'static str, name: &str, at_ns: u64, ns: u64) -> Span {
+    Span {
+        kind,
+        name: Some(name.into()),
+        count: Some(3),
+        at_ns,
+        ns,
+        ..Span::default()
     }
 }

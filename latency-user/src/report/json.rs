@@ -3,7 +3,8 @@
 //! `schema` names the meaning of the keys: a key whose meaning changes gets another name, and a
 //! document that loses one another schema. Durations are integers in nanoseconds, and every key
 //! says so; shares and percents are floats. Lines of one recording come as one
-//! `schedlat.record.start`, any number of `schedlat.record.interval`, one `schedlat.record`.
+//! `schedlat.record.start`, any number of `schedlat.record.interval` and `schedlat.record.wait`, one
+//! `schedlat.record`.
 
 use latency_common::hist::{HistKind, bucket_high_ns, bucket_low_ns};
 use serde::Serialize;
@@ -11,8 +12,8 @@ use serde::Serialize;
 use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
-    Audit, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host, InterruptTotalStats,
-    Losses, Report, Row, RowIdent, Stats, Tally, Window,
+    Audit, Autopsy, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host,
+    InterruptTotalStats, Losses, OverStats, Report, Row, RowIdent, Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -31,6 +32,9 @@ struct Document<'a> {
     #[serde(flatten)]
     rows: Rows<&'a [Row]>,
     interrupts: &'a [InterruptTotalStats],
+    longest: &'a [Autopsy],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<OverStats>,
     audit: &'a Audit,
     censored: Censored,
     loss: Losses,
@@ -73,6 +77,17 @@ struct IntervalLine<'a> {
     censored: Censored,
     loss: Losses,
     steal_ns: u64,
+}
+
+/// A wait over the threshold, as it ended.
+#[derive(Serialize)]
+struct WaitLine<'a> {
+    schema: &'static str,
+    version: &'static str,
+    #[serde(flatten)]
+    wait: &'a Autopsy,
+    /// Such waits before this one that were too many to be shown.
+    not_shown_before: u64,
 }
 
 /// The rows under the key that says what they are.
@@ -164,6 +179,17 @@ pub fn interval_line(report: &Report, index: u64) -> String {
     })
 }
 
+/// The line of a wait over the threshold, and how many before it were not shown.
+#[must_use]
+pub fn wait_line(wait: &Autopsy, not_shown_before: u64) -> String {
+    line(&WaitLine {
+        schema: "schedlat.record.wait",
+        version: VERSION,
+        wait,
+        not_shown_before,
+    })
+}
+
 /// The last line of a recording that reports intervals: the whole report.
 #[must_use]
 pub fn final_line(report: &Report) -> String {
@@ -193,6 +219,8 @@ fn document(report: &Report) -> Document<'_> {
         totals: totals(report),
         rows: by_kind(report.by, &report.rows),
         interrupts: &report.interrupts,
+        longest: &report.longest,
+        over: report.over,
         audit: &report.audit,
         censored: report.censored,
         loss: report.loss,
@@ -290,6 +318,20 @@ mod tests {
         assert_eq!(start["schema"], "schedlat.record.start");
         assert_eq!(start["window"]["start_at_ns"], 7);
         assert_eq!(start["host"]["n_cpus"], 2);
+    }
+
+    #[test]
+    fn wait_is_one_line_that_counts_those_not_shown() {
+        let line = wait_line(&fixture::report().longest[1], 4);
+        assert_eq!(line.find('\n'), Some(line.len() - 1));
+        let wait = parsed(&line);
+        assert_eq!(wait["schema"], "schedlat.record.wait");
+        assert_eq!(
+            (&wait["wait_ns"], &wait["not_shown_before"]),
+            (&2_900_000.into(), &4.into())
+        );
+        assert_eq!(wait["waker"]["name"], "NET_RX");
+        assert_eq!(wait["spans"][0]["tid"], Value::Null);
     }
 
     #[test]

@@ -5,12 +5,13 @@
 //! what holds for any recording; the two accounts, `/proc` and preemptors have files of their own.
 
 mod accounts;
+mod attribution;
 mod preemptors;
 mod proc;
 
 use anyhow::{Result, ensure};
 
-pub use self::{accounts::*, preemptors::*, proc::*};
+pub use self::{accounts::*, attribution::*, preemptors::*, proc::*};
 use crate::report::{Report, Stats, WaitStats};
 
 /// What one wait may be off: the events are not at the very place of the kernel's clock reads.

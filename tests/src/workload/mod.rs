@@ -12,6 +12,7 @@ mod process;
 mod sleep;
 mod stage;
 mod stress;
+mod traffic;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -90,12 +91,8 @@ enum Kind {
         n: u64,
         #[arg(long, default_value_t = 200)]
         interval_us: u64,
-        /// CPU of the reader.
-        #[arg(long)]
-        peer_cpu: Option<usize>,
-        /// Cgroup that the reader joins.
-        #[arg(long)]
-        peer_cgroup: Option<PathBuf>,
+        #[command(flatten)]
+        reader: pingpong::Reader,
     },
     /// Wake a thread that is only on its way to sleep.
     FutexRunning { seconds: f64 },
@@ -145,6 +142,16 @@ enum Kind {
     Membarrier { seconds: f64 },
     /// Read files of every process in a loop.
     ProcReaders { seconds: f64 },
+    /// Spin and log own gaps of a microsecond, while another thread interrupts from `--peer-cpu`.
+    Interrupted {
+        seconds: f64,
+        #[arg(long)]
+        peer_cpu: usize,
+    },
+    /// Send datagrams to itself through loopback.
+    Datagrams { seconds: f64 },
+    /// Dirty pages of a file in `directory`, and have the kernel write them.
+    DirtyPages { seconds: f64, directory: PathBuf },
 }
 
 impl Workload {
@@ -204,15 +211,8 @@ impl Kind {
             Self::Wake {
                 n,
                 interval_us,
-                peer_cpu,
-                peer_cgroup,
-            } => {
-                let reader = pingpong::Reader {
-                    cpu: peer_cpu,
-                    cgroup: peer_cgroup,
-                };
-                pingpong::wake(stage, n, Duration::from_micros(interval_us), &reader)
-            }
+                reader,
+            } => pingpong::wake(stage, n, Duration::from_micros(interval_us), &reader),
             Self::FutexRunning { seconds } => pingpong::wake_the_running(stage, time(seconds)),
             Self::Forks {
                 n,
@@ -235,6 +235,13 @@ impl Kind {
             Self::Headless { seconds } => identity::go_on_headless(stage, time(seconds)),
             Self::Membarrier { seconds } => stress::membarrier_loop(stage, time(seconds)),
             Self::ProcReaders { seconds } => stress::read_proc(stage, time(seconds)),
+            Self::Interrupted { seconds, peer_cpu } => {
+                stress::interrupt_a_spinner(stage, time(seconds), peer_cpu)
+            }
+            Self::Datagrams { seconds } => traffic::send_datagrams(stage, time(seconds)),
+            Self::DirtyPages { seconds, directory } => {
+                traffic::dirty_pages(stage, time(seconds), &directory)
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use clap::Args;
 use rustix::{
     io::{Errno, read, write},
     pipe::pipe as new_pipe,
@@ -25,12 +26,14 @@ const GO: u8 = 1;
 const END: u8 = 0;
 
 /// The process that is woken.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub(super) struct Reader {
-    /// Where it runs.
-    pub(super) cpu: Option<usize>,
-    /// The cgroup it joins.
-    pub(super) cgroup: Option<PathBuf>,
+    /// CPU of the reader.
+    #[arg(long)]
+    peer_cpu: Option<usize>,
+    /// Cgroup that the reader joins.
+    #[arg(long)]
+    peer_cgroup: Option<PathBuf>,
 }
 
 /// Two processes hand a byte to and fro.
@@ -78,10 +81,10 @@ pub(super) fn wake(
     let (ready_in, ready_out) = new_pipe()?;
     let peer = process::fork(|| {
         process::rename(b"wakee")?;
-        if let Some(cpu) = reader.cpu {
+        if let Some(cpu) = reader.peer_cpu {
             process::pin(cpu)?;
         }
-        if let Some(group) = &reader.cgroup {
+        if let Some(group) = &reader.peer_cgroup {
             process::join_cgroup(group)?;
         }
         send(&ready_out, GO)?;

@@ -1,7 +1,10 @@
-//! Loads that have broken kernels under BPF: membarrier loops and readers of `/proc`.
+//! Loads that have broken kernels under BPF, membarrier loops and readers of `/proc`, and a spinner
+//! that is interrupted by the former.
 
 use std::{
     fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -9,7 +12,11 @@ use anyhow::{Context as _, Result};
 use rustix::thread::{MembarrierCommand, membarrier};
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::{
+    Stage,
+    burn::{spin, spin_and_log},
+    process,
+};
 
 pub(super) fn membarrier_loop(stage: &mut Stage, duration: Duration) -> Result<Value> {
     membarrier(MembarrierCommand::RegisterPrivateExpedited)
@@ -44,4 +51,43 @@ pub(super) fn read_proc(stage: &mut Stage, duration: Duration) -> Result<Value> 
         }
     }
     Ok(json!({ "bytes": bytes }))
+}
+
+/// A gap of a loop that reads the clock: some other code ran.
+const GAP: Duration = Duration::from_micros(1);
+
+/// Between two interrupts: the spinner has most of its CPU.
+const PAUSE: Duration = Duration::from_micros(20);
+
+/// Spins and logs its gaps while another thread, on `peer_cpu`, interrupts its CPU.
+pub(super) fn interrupt_a_spinner(
+    stage: &mut Stage,
+    duration: Duration,
+    peer_cpu: usize,
+) -> Result<Value> {
+    membarrier(MembarrierCommand::RegisterPrivateExpedited)
+        .context("cannot register for membarrier")?;
+    stage.ready(&[])?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let interrupter = scope.spawn(|| interrupt_until(&is_over, peer_cpu));
+        let mut own = spin_and_log(duration, GAP);
+        is_over.store(true, Ordering::Release);
+        let calls = interrupter.join().ok().context("a thread panicked")??;
+        own["interrupts"] = json!(calls);
+        Ok(own)
+    })
+}
+
+/// Has every CPU that runs a thread of this process interrupted, and returns how often.
+fn interrupt_until(is_over: &AtomicBool, cpu: usize) -> Result<u64> {
+    process::pin(cpu)?;
+    process::rename(b"interrupter")?;
+    let mut calls = 0;
+    while !is_over.load(Ordering::Acquire) {
+        membarrier(MembarrierCommand::PrivateExpedited).context("cannot call membarrier")?;
+        calls += 1;
+        spin(PAUSE);
+    }
+    Ok(calls)
 }

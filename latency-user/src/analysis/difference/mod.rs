@@ -57,6 +57,7 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         unsent: minus(&later.unsent, &shown_before),
         interrupts: interrupts_minus(&later.interrupts, &earlier.interrupts),
         irq_names: later.irq_names.clone(),
+        longest: Vec::new(),
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
         cost: cost_minus(later.cost, earlier.cost),

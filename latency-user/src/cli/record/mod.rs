@@ -1,6 +1,7 @@
 //! `schedlat record`: arguments, then validated options, then the recording.
 
 mod flight;
+mod over;
 mod printer;
 mod run_loop;
 
@@ -13,11 +14,12 @@ use super::output::Output;
 use crate::{
     host,
     kernel::FlightSize,
-    model::GroupBy,
+    model::{GroupBy, Window},
     observe::{Child, SessionOptions, TargetArgs, Targets, status_code},
     units::Nanos,
 };
 use flight::FlightLog;
+use over::Over;
 use printer::Printer;
 use run_loop::Signals;
 
@@ -49,6 +51,9 @@ pub(super) struct RecordArgs {
     /// Print the figures of each interval as well, e.g. every 1s
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     interval: Option<Nanos>,
+    /// Print each wait of at least this length as it ends, taken apart, e.g. from 1ms on
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    over: Option<Nanos>,
     /// What a row stands for
     #[arg(long, value_enum, default_value_t = By::Tid)]
     by: By,
@@ -167,6 +172,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         Signals::install()?
     };
     Child::check(&args.command)?;
+    args.check()?;
     let options = args.options()?;
     let output = Output::open(args.output.clone())?;
     let printer = Printer {
@@ -177,7 +183,10 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         target: options.targets.description().to_owned(),
         by: args.group_by(),
         detail: args.detail.detail(),
+        over: args.over.map(|over| Over::new(over.as_ns())),
+        is_stream: args.interval.is_some() || args.over.is_some(),
         n_intervals: 0,
+        window: Window::default(),
     };
     let plan = run_loop::Plan {
         duration: args.duration,
@@ -225,6 +234,16 @@ impl RecordArgs {
         }
     }
 
+    /// Refuses what does not go together.
+    fn check(&self) -> Result<(), crate::Error> {
+        let conflict = match (self.over, self.detail, self.format) {
+            (None, ..) | (Some(_), DetailArg::Full, Format::Text | Format::Json) => return Ok(()),
+            (Some(_), DetailArg::Full, Format::Csv) => "--format csv",
+            (Some(_), ..) => "less than --detail full",
+        };
+        Err(crate::Error::OverConflict(conflict))
+    }
+
     fn options(&self) -> anyhow::Result<SessionOptions> {
         let targets = TargetArgs {
             pids: self.pids.clone(),
@@ -239,6 +258,7 @@ impl RecordArgs {
             detail: self.detail.detail(),
             n_hists: self.max_histograms,
             ring_bytes: self.ring_bytes,
+            over_ns: self.over.map(Nanos::as_ns),
             command: self.command.clone(),
             flight: self.flight.map(|window| FlightSize {
                 window_ns: window.as_ns(),
@@ -264,5 +284,36 @@ impl DetailArg {
             Self::Causes => Detail::Causes,
             Self::Full => Detail::Full,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: RecordArgs,
+    }
+
+    #[track_caller]
+    fn check(words: &str, expected: Option<&str>) {
+        let line = Line::parse_from(std::iter::once("record").chain(words.split(' ')));
+        let refused = line.args.check().err().map(|error| error.to_string());
+        assert_eq!(refused.as_deref(), expected, "{words}");
+    }
+
+    #[test]
+    fn single_waits_take_full_detail_and_a_format_that_can_tell_them() {
+        check("--over 1ms", None);
+        check("--over 1ms --format json", None);
+        check("--format csv --detail basic", None);
+        let csv = "--over does not go with --format csv";
+        check("--over 1ms --format csv", Some(csv));
+        let detail = "--over does not go with less than --detail full";
+        check("--over 1ms --detail causes", Some(detail));
     }
 }

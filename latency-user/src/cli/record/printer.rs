@@ -1,13 +1,17 @@
 //! From observations to the output, in the format that was asked for.
 
+use std::collections::BTreeMap;
+
 use latency_common::config::Detail;
 
-use super::Format;
+use tokio::time::Instant;
+
+use super::{Format, over::Over};
 use crate::{
     Error,
     analysis::{self, Context},
     cli::output::Output,
-    model::{FlightDump, GroupBy, Host, Observation, Report},
+    model::{FlightDump, GroupBy, Host, Observation, Report, WaitEvent, Window},
     report::{csv, json, text},
 };
 
@@ -33,12 +37,26 @@ pub(super) struct Printer {
     pub(super) target: String,
     pub(super) by: GroupBy,
     pub(super) detail: Detail,
+    /// Waits over a threshold, where one was asked for.
+    pub(super) over: Option<Over>,
+    /// Something is printed before the whole.
+    pub(super) is_stream: bool,
     pub(super) n_intervals: u64,
+    /// The start of the recording; set when it is known.
+    pub(super) window: Window,
 }
 
 impl Printer {
-    /// Says that everything is attached, where intervals are printed.
+    /// Says that everything is attached, where more than the whole is printed.
     pub(super) fn start(&mut self, (start_at_ns, start_wall_ns): (u64, u64)) -> Result<(), Error> {
+        self.window = Window {
+            start_at_ns,
+            start_wall_ns,
+            ..Window::default()
+        };
+        if !self.is_stream {
+            return Ok(());
+        }
         let line = match self.format {
             Format::Text => return Ok(()),
             Format::Json => json::start_line(&self.host, &self.target, start_at_ns, start_wall_ns),
@@ -59,6 +77,30 @@ impl Printer {
         self.output.write(&line)
     }
 
+    /// Prints waits over the threshold, but no more than can be read.
+    pub(super) fn waits(
+        &mut self,
+        events: &[WaitEvent],
+        irqs: &BTreeMap<u32, String>,
+    ) -> Result<(), Error> {
+        let Some(over) = &mut self.over else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        for event in events {
+            let Some(n_skipped) = over.admit(now) else {
+                continue;
+            };
+            let wait = analysis::autopsy(event, irqs);
+            let text = match self.format {
+                Format::Json => json::wait_line(&wait, n_skipped),
+                Format::Text | Format::Csv => text::autopsy(&wait, &self.window),
+            };
+            self.output.write(&text)?;
+        }
+        Ok(())
+    }
+
     /// Prints the whole; whether its audit holds.
     pub(super) fn whole(
         &mut self,
@@ -66,13 +108,12 @@ impl Printer {
         closing: &Closing<'_>,
     ) -> Result<bool, Error> {
         let report = self.summarise(whole, closing);
-        let has_intervals = self.n_intervals > 0;
         let text = match self.format {
-            Format::Text if has_intervals => "\n".to_owned() + &text::render(&report, self.top),
+            Format::Text if self.is_stream => "\n".to_owned() + &text::render(&report, self.top),
             Format::Text => text::render(&report, self.top),
-            Format::Json if has_intervals => json::final_line(&report),
+            Format::Json if self.is_stream => json::final_line(&report),
             Format::Json => json::render(&report),
-            Format::Csv if has_intervals => csv::final_rows(&report),
+            Format::Csv if self.is_stream => csv::final_rows(&report),
             Format::Csv => csv::render(&report),
         };
         self.output.write(&text)?;
@@ -86,6 +127,7 @@ impl Printer {
             by: self.by,
             detail: self.detail,
             degraded: closing.degraded,
+            over: self.over.as_ref().map(Over::stats),
             recorder_cpu_pct: closing.recorder_cpu_pct,
             flight: closing.flight,
         };

@@ -83,6 +83,7 @@ pub(super) async fn record(
         child.terminate();
     }
     let whole = recording.session.snapshot()?;
+    recording.print_waits()?;
     recording.dump(DumpReason::End, None);
     if plan.interval.is_some() {
         recording.print_interval(&whole)?;
@@ -155,9 +156,7 @@ impl Recording {
         turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let period = plan.interval.map_or(Duration::MAX, Duration::from);
         let mut next_interval = start.checked_add(period);
-        if plan.interval.is_some() {
-            self.printer.start(self.session.started_at())?;
-        }
+        self.printer.start(self.session.started_at())?;
         let progress = Progress::new(start, plan.duration);
         let end = loop {
             tokio::select! {
@@ -171,6 +170,7 @@ impl Recording {
                 }
                 _ = turns.tick() => {
                     self.session.turn()?;
+                    self.print_waits()?;
                     progress.show();
                     if self.session.are_targets_gone() {
                         break End::TargetsGone;
@@ -203,6 +203,15 @@ impl Recording {
         if let (Some(log), Some(dump)) = (&mut self.flight, self.session.dump(reason, marked)) {
             log.write(dump);
         }
+    }
+
+    /// Prints the waits over the threshold that have ended since the last time.
+    fn print_waits(&mut self) -> Result<(), crate::Error> {
+        let events = self.session.take_over();
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.printer.waits(&events, &self.session.irq_names())
     }
 
     /// Prints what happened between the previous snapshot and `now`.

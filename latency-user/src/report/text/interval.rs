@@ -1,8 +1,7 @@
 //! One line for each interval, under a header that comes back before it scrolls away.
 
-use std::time::Duration;
-
-use crate::model::{Report, Window};
+use super::clock;
+use crate::model::Report;
 use crate::units;
 
 /// Lines between two headers: fewer than a small terminal has.
@@ -15,7 +14,7 @@ pub fn interval_line(report: &Report, index: u64) -> String {
     let switches = totals.switches;
     let percentile = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), units::duration);
     let line = columns([
-        &utc(&report.window),
+        &clock::of_day(clock::wall_ns(&report.window, report.window.end_at_ns)),
         &units::count(totals.waits.count()),
         &percentile(totals.waits.wakeup.p50_ns),
         &percentile(totals.waits.wakeup.p99_ns),
@@ -48,19 +47,6 @@ fn columns(cells: [&str; 8]) -> String {
     let [time, rest @ ..] = cells;
     let rest: String = rest.map(|cell| format!("{cell:>12}")).concat();
     format!("{time:<8}{rest}\n")
-}
-
-/// The time of day at the end of the interval.
-fn utc(window: &Window) -> String {
-    let length_ns = window.end_at_ns.saturating_sub(window.start_at_ns);
-    let end = Duration::from_nanos(window.start_wall_ns) + Duration::from_nanos(length_ns);
-    let second = end.as_secs() % 86_400;
-    format!(
-        "{:02}:{:02}:{:02}",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
 }
 
 #[cfg(test)]

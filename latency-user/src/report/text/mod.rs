@@ -4,12 +4,16 @@
 //! Nothing here depends on a terminal: no colour, no width.
 
 mod audit;
+mod autopsy;
+mod clock;
 mod flight;
 mod interval;
+mod parts;
 mod table;
 mod tasks;
 mod waits;
 
+pub use self::autopsy::autopsy;
 pub use self::interval::interval_line;
 use super::VERSION;
 use crate::model::{Cost, Losses, Report};
@@ -80,15 +84,22 @@ fn closing(report: &Report) -> String {
             units::duration(ns)
         ),
     };
+    let over = report.over.map_or_else(String::new, autopsy::over);
     let degraded = report
         .degraded
         .iter()
         .map(|feature| format!("degraded: {feature}\n"));
     let flight = flight::render(&report.flight);
-    [losses(&report.loss), cost(&report.cost), steal, flight]
-        .into_iter()
-        .chain(degraded)
-        .collect()
+    [
+        over,
+        losses(&report.loss),
+        cost(&report.cost),
+        steal,
+        flight,
+    ]
+    .into_iter()
+    .chain(degraded)
+    .collect()
 }
 
 fn losses(losses: &Losses) -> String {

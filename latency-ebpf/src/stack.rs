@@ -1,0 +1,156 @@
+//! Kernel stacks: what a task did while others waited for its CPU, and whether a waker was about to sleep.
+
+use aya_ebpf::{
+    EbpfContext as _,
+    helpers::generated::{bpf_get_stack, bpf_get_stackid},
+    programs::BtfTracePointContext,
+};
+use latency_common::{
+    attribution::{N_SYNC_FUNCTIONS, SAMPLE_EVERY, Sync},
+    cpu::CpuState,
+    loss::Loss,
+    timeline::{StackHandle, StackKey, StackWeight, Stint, Timeline},
+};
+
+use crate::{
+    globals as g,
+    maps::{STACK_WEIGHTS, STACKS, control, count_loss},
+    task::{Task, identity_at},
+    timeline::present_mut,
+};
+
+/// Between two stacks of a CPU lies this at least: they cost more than anything else here.
+const DISTANCE_NS: u64 = 1_000_000;
+
+/// Whether somebody has waited here so long that it is of interest for whom.
+#[inline(always)]
+pub(crate) fn is_due(timeline: &Timeline, now: u64) -> bool {
+    timeline.waiting_since_ns != 0
+        && now.saturating_sub(timeline.stack_at_ns) >= DISTANCE_NS
+        && now.saturating_sub(timeline.waiting_since_ns) >= control().stacks_over_ns
+}
+
+/// Keeps the stack of the current task with its stint.
+#[inline(never)]
+pub(crate) fn take(
+    ctx: &BtfTracePointContext,
+    timeline: &mut Timeline,
+    task: Task,
+    now: u64,
+) -> u32 {
+    timeline.stack_at_ns = now;
+    let Some(stint) = present_mut(timeline) else {
+        return 0;
+    };
+    if stint.tid == 0 || stint.tid != task.tid() {
+        return 0;
+    }
+    // SAFETY: context and map are what the helper asks for.
+    let id = unsafe { bpf_get_stackid(ctx.as_ptr(), (&raw const STACKS).cast_mut().cast(), 0) };
+    if let Ok(id) = u32::try_from(id) {
+        stint.stack = StackHandle::new(id, task.syscall());
+        return 1;
+    }
+    count_loss(Loss::Stacks);
+    0
+}
+
+/// Adds time that a task waited through a stint whose stack is known.
+///
+/// VERIFIER: exported, so that it is verified once and not for each caller.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn weigh_stack(stint: *const Stint, ns: u64) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let Some(stint) = (unsafe { stint.as_ref() }) else {
+        return 0;
+    };
+    let Some(identity) = identity_at(stint.address, stint.tid) else {
+        count_loss(Loss::Stacks);
+        return 0;
+    };
+    let key = StackKey {
+        comm: identity.comm,
+        stack: stint.stack.0,
+        is_kernel_thread: identity.is_kthread.into(),
+    };
+    if !add_weight(&key, ns) {
+        // A row that another CPU has made meanwhile stays.
+        let _ = STACK_WEIGHTS.insert(&key, &StackWeight::default(), BPF_NOEXIST);
+        if !add_weight(&key, ns) {
+            count_loss(Loss::Stacks);
+        }
+    }
+    0
+}
+
+#[inline(always)]
+fn add_weight(key: &StackKey, ns: u64) -> bool {
+    let Some(weight) = STACK_WEIGHTS.get_ptr_mut(key) else {
+        return false;
+    };
+    // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.
+    let weight = unsafe { &mut *weight };
+    weight.sum_ns += ns;
+    weight.count += 1;
+    true
+}
+
+/// As `weigh_stack`, for a stint whose stack may not be known.
+#[inline(always)]
+pub(crate) fn weigh(stint: &Stint, ns: u64) {
+    if stint.stack.0 != 0 {
+        weigh_stack(&raw const *stint, ns);
+    }
+}
+
+/// Frames looked at: the waking function is near the leaf.
+const N_FRAMES: usize = 16;
+
+/// Whether the waking that is going on hints that its waker is about to sleep; asked of a sample.
+///
+/// The hint is no argument of the event, but the function that gives it is on the waker's stack.
+#[inline(always)]
+pub(crate) fn sample_sync(ctx: &BtfTracePointContext, cpu: &mut CpuState) -> Sync {
+    cpu.n_wakings = cpu.n_wakings.wrapping_add(1);
+    if cpu.n_wakings < SAMPLE_EVERY || g::SYNC_FUNCTION_0.read() == 0 {
+        return Sync::NotSampled;
+    }
+    cpu.n_wakings = 0;
+    read_sync(ctx)
+}
+
+#[inline(never)]
+fn read_sync(ctx: &BtfTracePointContext) -> Sync {
+    let mut frames = [0_u64; N_FRAMES];
+    let n_bytes = size_of_val(&frames) as u32;
+    // SAFETY: the buffer has the length given.
+    let read = unsafe { bpf_get_stack(ctx.as_ptr(), (&raw mut frames).cast(), n_bytes, 0) };
+    if read <= 0 {
+        return Sync::NotSampled;
+    }
+    for frame in frames {
+        if is_in_sync_function(frame) {
+            return Sync::Yes;
+        }
+    }
+    Sync::No
+}
+
+#[inline(always)]
+fn is_in_sync_function(frame: u64) -> bool {
+    let ranges: [(u64, u64); N_SYNC_FUNCTIONS] = [
+        (g::SYNC_FUNCTION_0.read(), g::SYNC_FUNCTION_0_END.read()),
+        (g::SYNC_FUNCTION_1.read(), g::SYNC_FUNCTION_1_END.read()),
+        (g::SYNC_FUNCTION_2.read(), g::SYNC_FUNCTION_2_END.read()),
+    ];
+    for (begin, end) in ranges {
+        if frame >= begin && frame < end {
+            return true;
+        }
+    }
+    false
+}
+
+/// Flag of an insertion that must not replace.
+const BPF_NOEXIST: u64 = 1;
