@@ -143,6 +143,7 @@ pub fn dump(flight: &Flight, file: String) -> FlightDump {
         reason: flight.reason,
         from_ns: flight.from_ns,
         at_ns: flight.at_ns,
+        n_marked: flight.marked.len() as u64,
         cpus: cpus.collect(),
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use latency_common::flight::FlightRecord;
 use serde::Serialize;
 
+use super::Autopsy;
+
 /// A copy of one CPU's ring.
 #[derive(Clone, Debug, Default)]
 pub struct FlightRing {
@@ -47,23 +49,6 @@ pub enum DumpReason {
     End,
 }
 
-/// The wait for which a dump was made: it is marked on the victim's track.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MarkedWait {
-    /// The thread that waited.
-    pub tid: u32,
-    /// Its process.
-    pub tgid: u32,
-    /// Its name. Any bytes.
-    pub comm: [u8; 16],
-    /// When the wait began.
-    pub start_at_ns: u64,
-    /// When it ended.
-    pub end_at_ns: u64,
-    /// What it was, in words, e.g. `waited after the tick`.
-    pub title: String,
-}
-
 /// A thread that occurs in a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlightThread {
@@ -99,8 +84,8 @@ pub struct Flight {
     pub processes: BTreeMap<u32, Vec<u8>>,
     /// Names of the host's interrupts, by number.
     pub interrupts: BTreeMap<u32, String>,
-    /// The wait to mark.
-    pub marked: Option<MarkedWait>,
+    /// Waits to mark, each on the track of the thread that waited.
+    pub marked: Vec<Autopsy>,
     /// To tell times of other clocks.
     pub clocks: ClockOffsets,
     /// Release of the kernel, which says how to read its states.
@@ -120,6 +105,8 @@ pub struct FlightDump {
     pub from_ns: u64,
     /// Until when, `CLOCK_MONOTONIC`.
     pub at_ns: u64,
+    /// Waits over the threshold that are marked in it.
+    pub n_marked: u64,
     /// Each CPU's part.
     pub cpus: Vec<FlightDumpCpu>,
 }
@@ -139,4 +126,36 @@ pub struct FlightDumpCpu {
     pub n_torn: u64,
     /// See [`FlightRing::n_refused`].
     pub n_refused: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dump_keeps_its_contract() {
+        let dump = FlightDump {
+            file: "a.pftrace".into(),
+            reason: DumpReason::Signal,
+            from_ns: 1,
+            at_ns: 5,
+            n_marked: 3,
+            cpus: vec![FlightDumpCpu {
+                cpu: 1,
+                n_events: 7,
+                reaches_back_ns: 3,
+                is_cut: true,
+                n_torn: 0,
+                n_refused: 2,
+            }],
+        };
+        let expected = serde_json::json!({
+            "file": "a.pftrace", "reason": "signal", "from_ns": 1, "at_ns": 5, "n_marked": 3,
+            "cpus": [{
+                "cpu": 1, "n_events": 7, "reaches_back_ns": 3, "is_cut": true, "n_torn": 0,
+                "n_refused": 2,
+            }],
+        });
+        assert_eq!(serde_json::to_value(&dump).unwrap(), expected);
+    }
 }

@@ -24,7 +24,7 @@ pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAud
 pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
 pub use flight::{
     ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
-    FlightThread, MarkedWait,
+    FlightThread,
 };
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};

@@ -9,18 +9,18 @@ use crate::{
     analysis::flight::{cut, threads},
     host,
     kernel::{self, FlightRings},
-    model::{ClockOffsets, DumpReason, Flight, FlightRing, FlightThread, MarkedWait},
+    model::{Autopsy, ClockOffsets, DumpReason, Flight, FlightRing, FlightThread},
 };
 
 /// Enough for one pair of readings that nothing came between.
 const CLOCK_READINGS: usize = 8;
 
-/// What the rings hold since `from_ns`.
+/// What the rings hold since `from_ns`, with those waits marked that ended since.
 pub(super) fn dump(
     rings: &FlightRings,
     from_ns: u64,
     reason: DumpReason,
-    marked: Option<MarkedWait>,
+    mut marked: Vec<Autopsy>,
 ) -> Flight {
     let at_ns = clock_ns(ClockId::Monotonic);
     let rings = rings.copy();
@@ -29,13 +29,8 @@ pub(super) fn dump(
         .filter(has_run)
         .map(|ring| cut(ring, from_ns, at_ns))
         .collect();
+    marked.retain(|wait| wait.at_ns.saturating_add(wait.wait_ns) >= from_ns);
     let mut threads = threads(&cpus);
-    if let Some(wait) = &marked {
-        threads.entry(wait.tid).or_insert(FlightThread {
-            tgid: Some(wait.tgid),
-            comm: wait.comm,
-        });
-    }
     // Inside another pid namespace its /proc has other ids.
     if kernel::is_init_pid_namespace() {
         find_processes(&mut threads);

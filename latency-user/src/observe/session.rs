@@ -16,9 +16,7 @@ use super::{
 use crate::{
     Error, analysis, host,
     kernel::{self, Features, FlightSize, Kernel, LoadOptions, Record, Rights, btf::KernelTypes},
-    model::{
-        Buckets, DumpReason, Flight, Losses, MarkedWait, Observation, Tally, TaskRow, WaitEvent,
-    },
+    model::{Autopsy, Buckets, DumpReason, Flight, Losses, Observation, Tally, TaskRow, WaitEvent},
 };
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
@@ -180,9 +178,9 @@ impl Session {
         self.cost.step(&self.kernel, monotonic_ns())
     }
 
-    /// What the flight recorder holds of its time; none where it is off.
+    /// What the flight recorder holds of its time, with these waits marked; none where it is off.
     #[must_use]
-    pub fn dump(&self, reason: DumpReason, marked: Option<MarkedWait>) -> Option<Flight> {
+    pub fn dump(&self, reason: DumpReason, marked: Vec<Autopsy>) -> Option<Flight> {
         let (size, rings) = self.flight.zip(self.kernel.flight.as_ref())?;
         let from_ns = monotonic_ns().saturating_sub(size.window_ns);
         // Before the start not all programs were attached.

@@ -276,10 +276,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{
-        model::{DumpReason, FlightDumpCpu},
-        report::fixture,
-    };
+    use crate::report::fixture;
 
     fn parsed(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
@@ -362,34 +359,5 @@ mod tests {
         assert_eq!(document["tasks"], Value::Array(Vec::new()));
         assert_eq!(document["totals"]["waits"]["wakeup"]["count"], 0);
         assert_eq!(document["totals"]["waits"]["wakeup"]["p50_ns"], Value::Null);
-    }
-
-    #[test]
-    fn dumps_of_the_flight_recorder_are_listed_where_there_are_any() {
-        let mut report = fixture::report();
-        assert!(!render(&report).contains("flight"));
-        report.flight = vec![FlightDump {
-            file: "a.pftrace".into(),
-            reason: DumpReason::Signal,
-            from_ns: 1,
-            at_ns: 5,
-            cpus: vec![FlightDumpCpu {
-                cpu: 1,
-                n_events: 7,
-                reaches_back_ns: 3,
-                is_cut: true,
-                n_torn: 0,
-                n_refused: 2,
-            }],
-        }];
-        let document = parsed(&render(&report));
-        let expected = serde_json::json!([{
-            "file": "a.pftrace", "reason": "signal", "from_ns": 1, "at_ns": 5,
-            "cpus": [{
-                "cpu": 1, "n_events": 7, "reaches_back_ns": 3, "is_cut": true, "n_torn": 0,
-                "n_refused": 2,
-            }],
-        }]);
-        assert_eq!(document["flight"], expected);
     }
 }

@@ -1,5 +1,6 @@
 //! The flight recorder: dumps decode with Perfetto's own definitions and hold what the report counts.
 
+mod marks;
 mod trace;
 
 use std::{

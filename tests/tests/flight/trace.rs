@@ -3,7 +3,7 @@
 //! The reading is strict: a field that the definitions do not know, an event without a time, or a
 //! packet of a kind that no dump has is an error.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use perfetto_protos::{
@@ -16,6 +16,7 @@ use perfetto_protos::{
     system_info::SystemInfo,
     trace::Trace,
     trace_packet::trace_packet::{Data, SequenceFlags},
+    track_event::{TrackEvent, track_event},
 };
 use protobuf::{
     Message as _, MessageDyn,
@@ -28,10 +29,23 @@ pub(crate) struct Dump {
     pub(crate) clocks: ClockSnapshot,
     pub(crate) system: SystemInfo,
     pub(crate) tree: ProcessTree,
+    /// Waits that are marked.
+    pub(crate) marks: Vec<Mark>,
     /// All events by time.
     pub(crate) events: Vec<Event>,
     /// CPUs that say that they lost events.
     pub(crate) cut_cpus: Vec<u32>,
+}
+
+/// A marked wait: a slice on the victim's track.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mark {
+    pub(crate) tid: u32,
+    pub(crate) name: String,
+    pub(crate) from_ns: u64,
+    pub(crate) until_ns: u64,
+    /// What is said of it in numbers.
+    pub(crate) numbers: BTreeMap<String, u64>,
 }
 
 /// One event.
@@ -67,9 +81,22 @@ impl Dump {
         );
         let mut dump = Self::default();
         let mut bundles = Vec::new();
+        let mut tracks = BTreeMap::new();
         for packet in trace.packet {
             ensure!(packet.trusted_packet_sequence_id() != 0, "no sequence");
+            let (clock, at_ns) = (packet.timestamp_clock_id(), packet.timestamp());
             match packet.data.context("an empty packet")? {
+                Data::TrackDescriptor(track) => {
+                    tracks.insert(track.uuid(), track.thread.tid().cast_unsigned());
+                }
+                Data::TrackEvent(event) => {
+                    ensure!(
+                        clock == BuiltinClock::BUILTIN_CLOCK_MONOTONIC as u32,
+                        "a mark on another clock"
+                    );
+                    let tid = tracks.get(&event.track_uuid()).context("no such track")?;
+                    dump.mark(*tid, at_ns, &event)?;
+                }
                 Data::ClockSnapshot(clocks) => dump.clocks = clocks,
                 Data::SystemInfo(system) => dump.system = system,
                 Data::ProcessTree(tree) => dump.tree = tree,
@@ -82,6 +109,32 @@ impl Dump {
         }
         dump.events.sort_by_key(|event| event.at_ns);
         Ok(dump)
+    }
+
+    /// Begins are followed by their ends.
+    fn mark(&mut self, tid: u32, at_ns: u64, event: &TrackEvent) -> Result<()> {
+        if event.type_() == track_event::Type::TYPE_SLICE_BEGIN {
+            let numbers = event.debug_annotations.iter();
+            let numbers = numbers.filter(|it| it.has_uint_value());
+            self.marks.push(Mark {
+                tid,
+                name: event.name().to_owned(),
+                from_ns: at_ns,
+                until_ns: 0,
+                numbers: numbers
+                    .map(|it| (it.name().to_owned(), it.uint_value()))
+                    .collect(),
+            });
+            return Ok(());
+        }
+        let mark = self.marks.last_mut().context("an end without a begin")?;
+        ensure!(
+            event.type_() == track_event::Type::TYPE_SLICE_END
+                && (mark.tid, mark.until_ns) == (tid, 0),
+            "{event:?} does not end {mark:?}"
+        );
+        mark.until_ns = at_ns;
+        Ok(())
     }
 
     fn add(&mut self, bundle: FtraceEventBundle) -> Result<()> {

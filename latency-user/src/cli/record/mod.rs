@@ -80,8 +80,9 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
           value_parser = ring_bytes)]
     ring_bytes: u32,
-    /// Keep the raw events of the last so long, e.g. 2s, and save them as a Perfetto trace on SIGUSR1
-    /// and at the end; they are of all tasks, whatever the targets
+    /// Keep the raw events of the last so long, e.g. 2s, and save them as a Perfetto trace: at a wait
+    /// over --over (at most ten times), on SIGUSR1, and at the end; they are of all tasks, whatever the
+    /// targets
     #[arg(
         long,
         value_name = "DURATION",
@@ -269,9 +270,8 @@ impl RecordArgs {
     }
 
     fn flight_log(&self) -> anyhow::Result<Option<FlightLog>> {
-        let is_on = self.flight.is_some();
-        is_on
-            .then(|| FlightLog::open(self.flight_output.clone()))
+        self.flight
+            .map(|window| FlightLog::open(self.flight_output.clone(), window.into()))
             .transpose()
     }
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     analysis,
-    model::{DumpReason, MarkedWait, Observation},
+    model::{DumpReason, Observation},
     observe::{Child, Session, SessionOptions},
     units::Nanos,
 };
@@ -83,8 +83,9 @@ pub(super) async fn record(
         child.terminate();
     }
     let whole = recording.session.snapshot()?;
+    // A dump that they ask for is made at once.
     recording.print_waits()?;
-    recording.dump(DumpReason::End, None);
+    recording.dump(DumpReason::End);
     if plan.interval.is_some() {
         recording.print_interval(&whole)?;
     }
@@ -164,13 +165,15 @@ impl Recording {
                 () = until(deadline) => break End::Duration,
                 end = self.signals.next() => break end,
                 status = end_of(&mut self.child) => break End::Child(status?),
-                () = requested(&mut self.flight) => self.dump(DumpReason::Signal, None),
+                () = requested(&mut self.flight) => self.dump(DumpReason::Signal),
                 () = sleep_until(next_cost) => {
                     next_cost = Instant::now() + self.session.measure_cost();
                 }
                 _ = turns.tick() => {
                     self.session.turn()?;
-                    self.print_waits()?;
+                    if self.print_waits()? {
+                        self.dump(DumpReason::Wait);
+                    }
                     progress.show();
                     if self.session.are_targets_gone() {
                         break End::TargetsGone;
@@ -199,19 +202,25 @@ impl Recording {
     }
 
     /// Saves what the flight recorder holds; nothing where it is off.
-    fn dump(&mut self, reason: DumpReason, marked: Option<MarkedWait>) {
-        if let (Some(log), Some(dump)) = (&mut self.flight, self.session.dump(reason, marked)) {
-            log.write(dump);
+    fn dump(&mut self, reason: DumpReason) {
+        if let Some(log) = &mut self.flight {
+            if let Some(dump) = self.session.dump(reason, log.marked()) {
+                log.write(dump);
+            }
         }
     }
 
-    /// Prints the waits over the threshold that have ended since the last time.
-    fn print_waits(&mut self) -> Result<(), crate::Error> {
+    /// Prints the waits over the threshold that have ended since the last time; whether they ask for
+    /// a dump.
+    fn print_waits(&mut self) -> Result<bool, crate::Error> {
         let events = self.session.take_over();
         if events.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        self.printer.waits(&events, &self.session.irq_names())
+        let irqs = self.session.irq_names();
+        self.printer.waits(&events, &irqs)?;
+        let flight = self.flight.as_mut();
+        Ok(flight.is_some_and(|log| log.note(&events, &irqs)))
     }
 
     /// Prints what happened between the previous snapshot and `now`.

@@ -12,13 +12,13 @@ mod tests;
 use prost::Message as _;
 
 use self::proto::{
-    Clock, ClockSnapshot, Data, FtraceEventBundle, Process, ProcessTree,
+    Clock, ClockSnapshot, Data, DebugAnnotation, FtraceEventBundle, Process, ProcessTree,
     SEQ_INCREMENTAL_STATE_CLEARED, SystemInfo, Thread, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent, Utsname, clock, event_type,
 };
 use crate::{
     analysis::escape,
-    model::{Flight, FlightCpu, MarkedWait},
+    model::{Autopsy, Flight, FlightCpu},
 };
 
 /// Events of one packet: Perfetto's own stay of that order, and a reader need not hold more.
@@ -26,9 +26,6 @@ const EVENTS_PER_PACKET: usize = 1024;
 
 /// We are the only writer of the trace.
 const SEQUENCE: u32 = 1;
-
-/// The track of the victim's thread; its number only has to be its own.
-const VICTIM_TRACK: u64 = 1;
 
 /// The trace.
 #[must_use]
@@ -121,30 +118,59 @@ fn bundles(flight: &Flight, cpu: &FlightCpu) -> impl Iterator<Item = TracePacket
     })
 }
 
-/// The marked wait: a slice on the track of the thread that waited.
-fn marks(wait: &MarkedWait) -> [TracePacket; 3] {
+/// A marked wait: a slice on the track of the thread that waited, with what the report says of it.
+fn marks(wait: &Autopsy) -> [TracePacket; 3] {
+    let victim = &wait.victim;
+    // The number only has to be the track's own, and a thread has one.
+    let track_uuid = Some(u64::from(victim.tid));
     let track = packet(Data::TrackDescriptor(TrackDescriptor {
-        uuid: Some(VICTIM_TRACK),
+        uuid: track_uuid,
         thread: Some(ThreadDescriptor {
-            pid: Some(wait.tgid.cast_signed()),
-            tid: Some(wait.tid.cast_signed()),
-            thread_name: Some(escape::bytes(&wait.comm)),
+            pid: Some(victim.tgid.cast_signed()),
+            tid: Some(victim.tid.cast_signed()),
+            thread_name: Some(victim.comm.clone()),
         }),
     }));
-    let edge = |at_ns, r#type, name| TracePacket {
+    let edge = |at_ns, event| TracePacket {
         timestamp: Some(at_ns),
         timestamp_clock_id: Some(clock::MONOTONIC),
         ..packet(Data::TrackEvent(TrackEvent {
-            r#type: Some(r#type),
-            track_uuid: Some(VICTIM_TRACK),
+            track_uuid,
             categories: vec!["wait".to_owned()],
-            name,
+            ..event
         }))
     };
-    let title = Some(escape::text(&wait.title));
-    [
-        track,
-        edge(wait.start_at_ns, event_type::SLICE_BEGIN, title),
-        edge(wait.end_at_ns, event_type::SLICE_END, None),
-    ]
+    let begin = TrackEvent {
+        r#type: Some(event_type::SLICE_BEGIN),
+        name: Some(format!("waited: {}", wait.cause)),
+        debug_annotations: annotations(wait),
+        ..TrackEvent::default()
+    };
+    let end = TrackEvent {
+        r#type: Some(event_type::SLICE_END),
+        ..TrackEvent::default()
+    };
+    let end_at_ns = wait.at_ns.saturating_add(wait.wait_ns);
+    [track, edge(wait.at_ns, begin), edge(end_at_ns, end)]
+}
+
+/// The length of a wait, its parts, and what would have helped.
+fn annotations(wait: &Autopsy) -> Vec<DebugAnnotation> {
+    let number = |name: &str, value| DebugAnnotation {
+        name: Some(name.to_owned()),
+        uint_value: Some(value),
+        string_value: None,
+    };
+    let parts = wait.parts.list().into_iter().filter(|(_, ns)| *ns > 0);
+    let parts = parts.map(|(key, ns)| number(&format!("{key}_ns"), ns));
+    let hint = wait.hint.iter().map(|hint| DebugAnnotation {
+        name: Some("hint".to_owned()),
+        uint_value: None,
+        string_value: Some(hint.clone()),
+    });
+    [number("wait_ns", wait.wait_ns)]
+        .into_iter()
+        .chain(parts)
+        .chain(hint)
+        .collect()
 }

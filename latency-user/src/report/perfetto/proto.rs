@@ -138,6 +138,8 @@ pub(super) struct ThreadDescriptor {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackEvent {
+    #[prost(message, repeated, tag = "4")]
+    pub(super) debug_annotations: Vec<DebugAnnotation>,
     #[prost(int32, optional, tag = "9")]
     pub(super) r#type: Option<i32>,
     #[prost(uint64, optional, tag = "11")]
@@ -145,6 +147,17 @@ pub(super) struct TrackEvent {
     #[prost(string, repeated, tag = "22")]
     pub(super) categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
+    pub(super) name: Option<String>,
+}
+
+/// Its name and its value are each one of several kinds, of which at most one may be set.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DebugAnnotation {
+    #[prost(uint64, optional, tag = "3")]
+    pub(super) uint_value: Option<u64>,
+    #[prost(string, optional, tag = "6")]
+    pub(super) string_value: Option<String>,
+    #[prost(string, optional, tag = "10")]
     pub(super) name: Option<String>,
 }
 

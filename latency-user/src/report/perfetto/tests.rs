@@ -9,7 +9,7 @@ use super::{
     proto::{Event, FtraceEvent},
     *,
 };
-use crate::model::{ClockOffsets, DumpReason, FlightThread};
+use crate::model::{ClockOffsets, DumpReason, FlightThread, PartStats, Parts, Victim};
 
 /// How long the machine was suspended.
 const SUSPENDED_NS: u64 = 7_000;
@@ -54,7 +54,7 @@ fn flight(events: Vec<FlightRecord>) -> Flight {
         threads: BTreeMap::from([(0, FlightThread::default()), (10, thread)]),
         processes: BTreeMap::from([(9, b"leader".to_vec())]),
         interrupts: BTreeMap::from([(24, "virtio0-input.0".to_owned())]),
-        marked: None,
+        marked: Vec::new(),
         clocks: ClockOffsets {
             boottime_ns: SUSPENDED_NS,
             realtime_ns: 1 << 60,
@@ -185,14 +185,23 @@ fn history_that_is_too_short_is_marked_in_the_cpus_first_bundle() {
 #[test]
 fn marked_wait_is_a_slice_on_the_victims_track_on_our_clock() {
     let mut flight = flight(Vec::new());
-    flight.marked = Some(MarkedWait {
-        tid: 10,
-        tgid: 9,
-        comm: name("victim"),
-        start_at_ns: 2_000,
-        end_at_ns: 4_000,
-        title: "waited after the tick".into(),
-    });
+    flight.marked = vec![Autopsy {
+        victim: Victim {
+            tid: 10,
+            tgid: 9,
+            comm: "victim".into(),
+            ..Victim::default()
+        },
+        cause: "tick",
+        at_ns: 2_000,
+        wait_ns: 2_500,
+        parts: Parts {
+            tick: PartStats { sum_ns: 500 },
+            ..Parts::default()
+        },
+        hint: Some("pinned".into()),
+        ..Autopsy::default()
+    }];
     let packets = Trace::decode(&render(&flight)[..]).unwrap().packet;
     let [.., track, begin, end] = &packets[..] else {
         panic!("too few packets");
@@ -202,15 +211,30 @@ fn marked_wait_is_a_slice_on_the_victims_track_on_our_clock() {
     };
     let thread = track.thread.as_ref().unwrap();
     assert_eq!((thread.pid, thread.tid), (Some(9), Some(10)));
-    for (packet, at_ns, r#type) in [
-        (begin, 2_000, event_type::SLICE_BEGIN),
-        (end, 4_000, event_type::SLICE_END),
-    ] {
-        assert_eq!(packet.timestamp, Some(at_ns));
+    let edge = |packet: &TracePacket| {
         assert_eq!(packet.timestamp_clock_id, Some(clock::MONOTONIC));
-        let Some(Data::TrackEvent(event)) = &packet.data else {
+        let Some(Data::TrackEvent(event)) = packet.data.clone() else {
             panic!("no event: {packet:?}");
         };
-        assert_eq!((event.r#type, event.track_uuid), (Some(r#type), track.uuid));
-    }
+        assert_eq!(event.track_uuid, track.uuid);
+        (packet.timestamp.unwrap(), event)
+    };
+    let (at_ns, begin) = edge(begin);
+    assert_eq!(
+        (at_ns, begin.r#type),
+        (2_000, Some(event_type::SLICE_BEGIN))
+    );
+    assert_eq!(begin.name.as_deref(), Some("waited: tick"));
+    let said = begin.debug_annotations.into_iter();
+    let said: Vec<_> = said
+        .map(|it| (it.name.unwrap(), it.uint_value, it.string_value))
+        .collect();
+    let expected = [
+        ("wait_ns".to_owned(), Some(2_500), None),
+        ("tick_ns".to_owned(), Some(500), None),
+        ("hint".to_owned(), None, Some("pinned".to_owned())),
+    ];
+    assert_eq!(said, expected);
+    let (at_ns, end) = edge(end);
+    assert_eq!((at_ns, end.r#type), (4_500, Some(event_type::SLICE_END)));
 }

@@ -26,6 +26,11 @@ fn line(dump: &FlightDump) -> String {
         units::count(n_events),
         units::duration(asked_ns)
     )];
+    match dump.n_marked {
+        0 => {}
+        1 => parts.push("1 wait marked".to_owned()),
+        n => parts.push(format!("{} waits marked", units::count(n))),
+    }
     if !cut.is_empty() {
         parts.push(format!(
             "but {} (overwritten; a larger --flight-bytes reaches further)",
@@ -77,12 +82,13 @@ mod tests {
         }
     }
 
-    fn check(cpus: Vec<FlightDumpCpu>, expected: &str) {
+    fn check(n_marked: u64, cpus: Vec<FlightDumpCpu>, expected: &str) {
         let dump = FlightDump {
             file: "a.pftrace".into(),
             reason: DumpReason::Signal,
             from_ns: 1_000_000_000,
             at_ns: 3_000_000_000,
+            n_marked,
             cpus,
         };
         assert_eq!(render(&[dump]), expected);
@@ -91,6 +97,7 @@ mod tests {
     #[test]
     fn whole_history_is_said_in_one_line() {
         check(
+            0,
             vec![cpu(0, 2_000_000_000), cpu(1, 2_000_000_000)],
             "flight recorder: a.pftrace (at SIGUSR1): 2,000 events of the last 2.00 s\n",
         );
@@ -103,9 +110,10 @@ mod tests {
             ..cpu(1, 310_000_000)
         };
         check(
+            2,
             vec![cpu(0, 2_000_000_000), torn],
-            "flight recorder: a.pftrace (at SIGUSR1): 2,000 events of the last 2.00 s, but only the \
-             last 310 ms on CPU 1 (overwritten; a larger --flight-bytes reaches further), 3 incomplete\n",
+            "flight recorder: a.pftrace (at SIGUSR1): 2,000 events of the last 2.00 s, 2 waits marked, but \
+             only the last 310 ms on CPU 1 (overwritten; a larger --flight-bytes reaches further), 3 incomplete\n",
         );
     }
 }
