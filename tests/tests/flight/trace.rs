@@ -72,9 +72,9 @@ impl Dump {
     /// Reads a dump and checks that each CPU's events are in order.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let trace = Trace::parse_from_bytes(&bytes).context("this is no Perfetto trace")?;
-        check_known(&trace)?;
-        let first = trace.packet.first().context("the trace is empty")?;
+        let whole = Trace::parse_from_bytes(&bytes).context("this is no Perfetto trace")?;
+        check_known(&whole)?;
+        let first = whole.packet.first().context("the trace is empty")?;
         ensure!(
             first.sequence_flags() == SequenceFlags::SEQ_INCREMENTAL_STATE_CLEARED as u32,
             "the sequence does not begin with the first packet"
@@ -82,7 +82,7 @@ impl Dump {
         let mut dump = Self::default();
         let mut bundles = Vec::new();
         let mut tracks = BTreeMap::new();
-        for packet in trace.packet {
+        for packet in whole.packet {
             ensure!(packet.trusted_packet_sequence_id() != 0, "no sequence");
             let (clock, at_ns) = (packet.timestamp_clock_id(), packet.timestamp());
             match packet.data.context("an empty packet")? {

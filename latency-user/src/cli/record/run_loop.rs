@@ -203,10 +203,10 @@ impl Recording {
 
     /// Saves what the flight recorder holds; nothing where it is off.
     fn dump(&mut self, reason: DumpReason) {
-        if let Some(log) = &mut self.flight {
-            if let Some(dump) = self.session.dump(reason, log.marked()) {
-                log.write(dump);
-            }
+        if let Some(log) = &mut self.flight
+            && let Some(dump) = self.session.dump(reason, log.marked())
+        {
+            log.write(dump);
         }
     }
 
