@@ -15,14 +15,14 @@ use crate::{
 /// Enough for one pair of readings that nothing came between.
 const CLOCK_READINGS: usize = 8;
 
-/// What the rings hold since `from_ns`, with those waits marked that ended since.
+/// What the rings hold of the time from the first to the second reading of the clock, which is now,
+/// with those waits marked that ended in it.
 pub(super) fn dump(
     rings: &FlightRings,
-    from_ns: u64,
+    (from_ns, at_ns): (u64, u64),
     reason: DumpReason,
     mut marked: Vec<Autopsy>,
 ) -> Flight {
-    let at_ns = clock_ns(ClockId::Monotonic);
     let rings = rings.copy();
     let cpus: Vec<_> = rings
         .into_iter()

@@ -186,10 +186,10 @@ impl Session {
     #[must_use]
     pub fn dump(&self, reason: DumpReason, marked: Vec<Autopsy>) -> Option<Flight> {
         let (size, rings) = self.flight.zip(self.kernel.flight.as_ref())?;
-        let from_ns = monotonic_ns().saturating_sub(size.window_ns);
+        let at_ns = monotonic_ns();
         // Before the start not all programs were attached.
-        let from_ns = from_ns.max(self.start_at_ns);
-        Some(flight::dump(rings, from_ns, reason, marked))
+        let from_ns = at_ns.saturating_sub(size.window_ns).max(self.start_at_ns);
+        Some(flight::dump(rings, (from_ns, at_ns), reason, marked))
     }
 
     fn drain(&mut self) {

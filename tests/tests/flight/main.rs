@@ -246,8 +246,12 @@ fn wakeups_name_waker_and_target_and_are_as_many_as_the_reports() -> Result<()> 
         _ => false,
     });
     let n_wakings = wakings.clone().count() as u64;
-    // A byte that comes before the reader is back asleep wakes nobody; a busy host delays it.
-    ensure!(n_wakings >= N_WAKES / 2, "{n_wakings} wakings by the waker");
+    // A byte that comes before the reader is back asleep wakes nobody, on a busy host most do. Of its
+    // few sleeps while it is set up some end otherwise.
+    ensure!(
+        n_woken > 20 && (n_woken - 5..=n_woken).contains(&n_wakings),
+        "{n_wakings} wakings by the waker, {n_woken} wakeups"
+    );
     ensure!(
         wakings.clone().all(|event| event.cpu == 0),
         "the waker is pinned to CPU 0"
@@ -273,10 +277,7 @@ fn signal_saves_a_dump_while_the_recording_goes_on() -> Result<()> {
         assert_eq!(said["at_ns"].as_u64(), Some(dump.taken_at_ns()?));
         let from_ns = said["from_ns"].as_u64().context("no from_ns")?;
         let window_ns = dump.taken_at_ns()? - from_ns;
-        assert!(
-            (500_000_000..600_000_000).contains(&window_ns),
-            "{window_ns}"
-        );
+        assert_eq!(window_ns, 500_000_000);
         let earliest_ns = dump.events.first().context("no events")?.at_ns;
         assert!(earliest_ns >= from_ns, "{earliest_ns} is before {from_ns}");
         let cpus = said["cpus"].as_array().context("no CPUs")?;
