@@ -72,6 +72,8 @@ pub enum Error {
     OverConflict(&'static str),
     #[error("cannot write {}: {source}", path.display())]
     Output { path: PathBuf, source: io::Error },
+    #[error("cannot write the flight recorder's {}: {source}", path.display())]
+    FlightOutput { path: PathBuf, source: io::Error },
     #[error("cannot run '{command}': {source}")]
     Command { command: String, source: io::Error },
 }
@@ -127,6 +129,9 @@ impl Error {
                 "single waits are taken apart by --detail full, and printed as text or json".into()
             }
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
+            Self::FlightOutput { .. } => {
+                "choose a file that can be written, with --flight-output FILE".into()
+            }
             Self::Command { .. } => "check the command's name and its permissions".into(),
         }
     }

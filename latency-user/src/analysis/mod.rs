@@ -10,6 +10,7 @@ mod difference;
 pub mod escape;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod flight;
 mod group;
 mod merge;
 mod names;
@@ -28,8 +29,8 @@ pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
-    Autopsy, Cost, CostSample, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally,
-    WaitEvent, Window,
+    Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,
+    RowIdent, Tally, WaitEvent, Window,
 };
 use crate::units;
 
@@ -46,6 +47,8 @@ pub struct Context<'a> {
     pub detail: Detail,
     /// Features that were degraded or missing, in words.
     pub degraded: &'a [String],
+    /// Dumps of the flight recorder.
+    pub flight: &'a [FlightDump],
     /// Waits over the threshold, where one was asked for.
     pub over: Option<OverStats>,
     /// Share of one CPU that the recorder's own process used, in percent.
@@ -94,6 +97,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         cost: cost(observation.cost, context.recorder_cpu_pct),
         steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
+        flight: context.flight.to_vec(),
     }
 }
 
@@ -170,6 +174,7 @@ mod tests {
             target: "all tasks",
             by,
             detail: Detail::Full,
+            flight: &[],
             degraded: &[],
             over: None,
             recorder_cpu_pct: 0.5,

@@ -3,6 +3,7 @@
 pub mod btf;
 mod caches;
 mod features;
+mod flight;
 mod globals;
 mod loaded;
 mod object;
@@ -13,6 +14,7 @@ mod rights;
 mod symbols;
 
 pub use features::{Availability, Feature, Features};
+pub use flight::{FlightRings, FlightSize};
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};

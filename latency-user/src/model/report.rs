@@ -3,7 +3,9 @@
 use latency_common::config::Detail;
 use serde::Serialize;
 
-use super::{Audit, Autopsy, Censored, Host, InterruptTotalStats, Losses, OverStats, Stats};
+use super::{
+    Audit, Autopsy, Censored, FlightDump, Host, InterruptTotalStats, Losses, OverStats, Stats,
+};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -160,4 +162,6 @@ pub struct Report {
     pub steal_ns: u64,
     /// Features that were degraded or missing, in words.
     pub degraded: Vec<String>,
+    /// Dumps of the flight recorder; none without one.
+    pub flight: Vec<FlightDump>,
 }

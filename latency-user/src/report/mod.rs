@@ -9,6 +9,7 @@ mod fixture;
 #[cfg(test)]
 mod fixture_attribution;
 pub mod json;
+pub mod perfetto;
 pub mod text;
 
 /// The version that is named in every format.
