@@ -3,6 +3,7 @@
 //! The tallies are what the kernel side would keep of the same waits, so a test states waits and
 //! checks figures.
 
+use latency_common::attribution::Part;
 use latency_common::class::{WaitClass, WaitKind};
 use latency_common::hist::{HistKind, bucket_of};
 use latency_common::interrupt::Source;
@@ -41,7 +42,7 @@ impl Random {
     }
 }
 
-/// The tally of waits of one class. The kernel's account equals ours.
+/// The tally of waits of one class, in which other tasks ran. The kernel's account equals ours.
 pub(super) fn tally_of(class: WaitClass, samples: &[u64]) -> Tally {
     let mut tally = Tally::default();
     let sum_ns = samples.iter().sum();
@@ -58,6 +59,7 @@ pub(super) fn tally_of(class: WaitClass, samples: &[u64]) -> Tally {
         _ => HistKind::Preemption,
     };
     tally.hists[kind as usize] = buckets_of(samples);
+    tally.attribution.parts[Part::OtherTasks as usize] = sum_ns;
     tally
 }
 

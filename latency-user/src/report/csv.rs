@@ -1,12 +1,14 @@
 //! CSV: a row for the totals and one for each task or group, every figure under a key with its unit.
 //!
 //! Values are the integers of the JSON document; what a row does not have is empty. Lists have no
-//! place in a row, so preemptors are in the JSON only. Rows of intervals have one more column,
+//! place in a row, so preemptors, culprits and wakers are in the JSON only. Rows of intervals have one more column,
 //! `interval`, empty for the whole recording, and no verdict of an audit: a stint that lasts over
 //! the end of an interval would look like a difference.
 
 use super::VERSION;
-use crate::model::{Audit, CauseStats, GroupBy, Report, RowIdent, Stats, WaitStats};
+use crate::model::{
+    Audit, CauseStats, GroupBy, Parts, Report, RowIdent, Stats, StolenStats, WaitStats,
+};
 
 /// A row: keys and values, in the order of the columns.
 type Cells = Vec<(String, String)>;
@@ -123,6 +125,8 @@ fn cells(scope: &str, ident: &RowIdent, stats: &Stats, audit_ok: Option<bool>) -
     cells.extend(cause_cells("throttled", stats.causes.throttled));
     cells.extend(cause_cells("stopper", stats.causes.stopper));
     cells.extend(cause_cells("unknown", stats.causes.unknown));
+    cells.extend(part_cells(&stats.parts));
+    cells.extend(stolen_cells(stats.stolen));
     cells
 }
 
@@ -151,6 +155,25 @@ fn cause_cells(name: &str, cause: CauseStats) -> impl Iterator<Item = (String, S
     let cells = [("count", count), ("sum_ns", sum_ns), ("max_ns", max_ns)];
     cells
         .map(|(key, value)| (format!("cause_{name}_{key}"), value.to_string()))
+        .into_iter()
+}
+
+fn part_cells(parts: &Parts) -> impl Iterator<Item = (String, String)> {
+    let cell = |(key, ns): (&str, u64)| (format!("part_{key}_sum_ns"), ns.to_string());
+    parts.list().map(cell).into_iter()
+}
+
+fn stolen_cells(stolen: StolenStats) -> impl Iterator<Item = (String, String)> {
+    let cells = [
+        ("irq_ns", stolen.irq_ns),
+        ("softirq_ns", stolen.softirq_ns),
+        ("tick_ns", stolen.tick_ns),
+        ("irqs", stolen.irqs),
+        ("softirqs", stolen.softirqs),
+        ("ticks", stolen.ticks),
+    ];
+    cells
+        .map(|(key, value)| (format!("stolen_{key}"), value.to_string()))
         .into_iter()
 }
 

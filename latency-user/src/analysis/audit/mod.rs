@@ -2,9 +2,11 @@
 //!
 //! Both were taken at the same instants, so a difference is an error of ours unless it is a known
 //! blind spot of the kernel's account. The first is a breach, the second a note; MEASUREMENT.md
-//! explains each. `waits` holds the rules by cause, `switches` those of counts, `losses` what was lost.
+//! explains each. `waits` holds the rules by cause, `switches` those of counts, `parts`
+//! that of sums, `losses` what was lost.
 
 mod losses;
+mod parts;
 mod switches;
 mod waits;
 
@@ -79,6 +81,7 @@ pub(super) fn of_tally(tally: &Tally, conditions: Conditions) -> Audit {
     let mut findings = waits::findings(tally, conditions);
     findings.extend(on_cpu_finding(tally, conditions));
     findings.extend(switches::row_finding(tally, conditions.in_flight));
+    findings.extend(parts::finding(tally, conditions));
     audit(tally, None, findings)
 }
 
@@ -96,6 +99,7 @@ pub(super) fn of_recording(
         cpus.missed_switches,
         conditions.in_flight,
     ));
+    findings.extend(parts::finding(tally, conditions));
     if conditions.detail != Detail::Empty {
         findings.extend(switches::all_finding(cpus));
     }
@@ -227,7 +231,7 @@ mod tests {
     use super::*;
     use crate::analysis::fixture::{row, tally_of};
 
-    const FULL: Conditions = Conditions {
+    pub(super) const FULL: Conditions = Conditions {
         detail: Detail::Full,
         steal_ns: 0,
         is_guest: false,

@@ -179,7 +179,7 @@ mod tests {
         insta::assert_snapshot!(longest(1), @"
         2.90 ms, postgres[4121] on CPU 1 at 14:13:24.000
           woken by softirq NET_RX; moved here after 1.00 ms; then 3 × softirq NET_RX 900 µs,
-          not all of it is known by name; in all softirqs 900 µs, tasks whose names were not kept 2.00 ms
+          not all of it is known by name; in all softirqs 900 µs, other tasks, names not kept 2.00 ms
         ");
     }
 

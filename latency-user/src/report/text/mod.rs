@@ -1,4 +1,5 @@
-//! The summary for people: where, what was seen, the waits, who waited, the audit, losses, cost.
+//! The summary for people: where, what was seen, the waits, what they were made of, wakeups, who
+//! waited, the longest, the audit, losses, cost.
 //!
 //! Each table line has its JSON twin. A column keeps its unit per value, three significant digits.
 //! Nothing here depends on a terminal: no colour, no width.
@@ -11,11 +12,12 @@ mod parts;
 mod table;
 mod tasks;
 mod waits;
+mod wakeups;
 
 pub use self::autopsy::autopsy;
 pub use self::interval::interval_line;
 use super::VERSION;
-use crate::model::{Cost, Losses, Report};
+use crate::model::{Cost, DetailLevel, Losses, Report};
 use crate::units;
 
 /// The whole report, with at most `top` rows of tasks or groups.
@@ -24,7 +26,12 @@ pub fn render(report: &Report, top: usize) -> String {
     let mut sections = vec![header(report)];
     if has_samples(report) {
         sections.push(waits::render(&report.totals, report.detail));
+        if report.detail == DetailLevel::Full {
+            sections.push(parts::render(&report.totals));
+            sections.extend(wakeups::render(&report.totals));
+        }
         sections.extend(tasks::render(report, top));
+        sections.extend(longest(report));
     } else {
         sections.push(no_samples(report));
     }
@@ -59,6 +66,12 @@ fn header(report: &Report) -> String {
         plural(report.n_processes, "process", "processes"),
         units::duration(report.window.end_at_ns - report.window.start_at_ns)
     )
+}
+
+/// The longest wait in words.
+fn longest(report: &Report) -> Option<String> {
+    let longest = report.longest.first()?;
+    Some(format!("the longest: {}", autopsy(longest, &report.window)))
 }
 
 fn has_samples(report: &Report) -> bool {
@@ -188,9 +201,43 @@ mod tests {
         still waiting                  1                                     >= 1.20 s   1.20 s    96 %  not ended
         from waking to running       100  4.10 µs  18.0 µs  312 µs  2.90 ms    2.90 ms  5.00 ms
 
+        what the waits were made of      times  longest      sum   share
+        other tasks                                      39.0 ms   3.1 %
+          pg_dump[991]                      11  7.40 ms  37.0 ms   3.0 %  of /backup.slice
+          kworker/1:1H, several threads     11   400 µs  2.00 ms  0.16 %  kernel
+        interrupts                                       1.00 ms  0.08 %
+          virtio2-input.0                   50            900 µs  0.07 %
+        softirqs                                         3.00 ms  0.24 %
+          NET_RX                            40           3.00 ms  0.24 %
+        the tick                                          500 µs  0.04 %
+        out of quota (throttled)                          1.20 s    96 %
+        idle exit                                         900 µs  0.07 %
+        moved between CPUs                                100 µs  0.01 %
+        other tasks, names not kept                       300 µs  0.02 %
+        unexplained                                       200 µs  0.02 %
+        the parts sum to the time waited, 1.25 s
+        while running, interrupted for 13.0 ms (0.14 % of the time on a CPU): 80 interrupts 2.00 ms, 70 softirqs 7.00 ms, 2,200 ticks 4.00 ms
+
+        from waking to running       wakeups  share     mean  longest
+        by softirq NET_RX                 60   60 %  33.3 µs
+        by psql[77]                       30   30 %  30.0 µs
+        to the waker's CPU                70   70 %  42.9 µs  1.50 ms
+        to another CPU of its cache       20   20 %  75.0 µs  1.50 ms
+        to a CPU of another cache         10   10 %  62.0 µs  1.50 ms
+        sync                               8   40 %  20.0 µs           of 20 sampled; 75 % to the waker's CPU
+        not sync                          12   60 %  60.0 µs           of 20 sampled; 75 % to the waker's CPU
+          until queued                   100         1.20 µs  9.00 µs
+          then until running             100         50.0 µs  2.90 ms
+        12 % of the wakeups moved the task to another CPU than its last one
+
          tid  thread      process   waits  wakeup p50  wakeup p99  lost p99  longest   waited  share  on CPU
         4121  postgres    postgres    112     4.10 µs      312 µs         –  12.0 ms  45.0 ms  3.6 %  9.00 s
         4122  pg\x1b[31m  postgres      0           –           –         –        –   1.20 s   96 %    0 ns  >= 1.20 s, still waiting; ended
+
+        the longest: 12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
+          preempted by the tick; then pg_dump[991] 9.90 ms, 3 × irq virtio2-input.0 100 µs,
+          kworker/1:1H[77] 2.00 ms
+          hint: pinned to CPU 1
 
         audit: ok                           waits     ours  the kernel's   apart
           after a wakeup                      100  5.00 ms       2.00 ms   150 %
@@ -250,6 +297,8 @@ mod tests {
         for absent in [
             "unknown cause",
             "to the tick",
+            "made of",
+            "by softirq",
             "on a CPU  ",
             "from before",
             "ticks",
