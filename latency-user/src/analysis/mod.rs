@@ -13,6 +13,7 @@ pub(crate) mod fixture;
 mod group;
 mod merge;
 mod names;
+mod paths;
 mod quantile;
 mod rows;
 mod stats;
@@ -87,8 +88,9 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         longest: observation
             .longest
             .iter()
-            .map(|event| autopsy(event, irqs))
+            .map(|event| autopsy(event, irqs, &observation.paths))
             .collect(),
+        stacks: paths::stacks(observation, &totals.parts),
         over: context.over,
         audit,
         censored: totals.censored,

@@ -3,6 +3,7 @@
 pub mod btf;
 mod caches;
 mod features;
+mod functions;
 mod globals;
 mod loaded;
 mod object;
@@ -12,7 +13,8 @@ mod resched;
 mod rights;
 mod symbols;
 
-pub use features::{Availability, Feature, Features};
+pub use features::{Availability, Feature, Features, KERNEL_PATHS};
+pub use functions::Functions;
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};

@@ -9,6 +9,7 @@ mod audit;
 mod autopsy;
 mod host;
 mod observation;
+mod paths;
 mod report;
 mod stats;
 mod tally;
@@ -23,6 +24,7 @@ pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAud
 pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
+pub use paths::{KernelPaths, MainPath, StackStats, StackTally, Stacks};
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};

@@ -3,7 +3,9 @@
 use latency_common::config::Detail;
 use serde::Serialize;
 
-use super::{Audit, Autopsy, Censored, Host, InterruptTotalStats, Losses, OverStats, Stats};
+use super::{
+    Audit, Autopsy, Censored, Host, InterruptTotalStats, Losses, OverStats, Stacks, Stats,
+};
 
 /// What a row stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -146,6 +148,8 @@ pub struct Report {
     pub interrupts: Vec<InterruptTotalStats>,
     /// The longest waits, taken apart, the longest first; not of intervals.
     pub longest: Vec<Autopsy>,
+    /// What others did in the kernel meanwhile; not of intervals.
+    pub stacks: Stacks,
     /// Waits over the threshold, where one was asked for.
     pub over: Option<OverStats>,
     /// The audit of the totals.

@@ -9,9 +9,11 @@ mod convert;
 mod cost;
 mod glob;
 mod interrupts;
+mod paths;
 mod session;
 mod switches;
 mod targets;
+mod threshold;
 mod waits;
 
 pub use child::{Child, status_code};

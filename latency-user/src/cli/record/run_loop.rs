@@ -77,7 +77,7 @@ pub(super) async fn record(
     if let (End::Terminate, Some(child)) = (end, &recording.child) {
         child.terminate();
     }
-    let whole = recording.session.snapshot()?;
+    let whole = recording.session.last_snapshot()?;
     recording.print_waits()?;
     if plan.interval.is_some() {
         recording.print_interval(&whole)?;
@@ -186,7 +186,9 @@ impl Recording {
         if events.is_empty() {
             return Ok(());
         }
-        self.printer.waits(&events, &self.session.irq_names())
+        let paths = self.session.paths_of(&events);
+        self.printer
+            .waits(&events, &self.session.irq_names(), &paths)
     }
 
     /// Prints what happened between the previous snapshot and `now`.

@@ -120,6 +120,7 @@ fn losses(losses: &Losses) -> String {
         cgroup_names,
         wait_records,
         unpaired_interrupts,
+        stacks,
         recursion_misses,
         malformed_records,
     } = *losses;
@@ -135,6 +136,7 @@ fn losses(losses: &Losses) -> String {
         (cgroup_names, "cgroup names"),
         (wait_records, "stories of long waits"),
         (unpaired_interrupts, "unpaired interrupts"),
+        (stacks, "stacks"),
         (recursion_misses, "recursion misses"),
         (malformed_records, "malformed records"),
     ];
