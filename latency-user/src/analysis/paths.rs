@@ -8,11 +8,10 @@ use std::{
 use latency_common::timeline::StackHandle;
 
 use super::escape;
-use crate::model::{KernelPaths, MainPath, Observation, Parts, StackStats, StackTally, Stacks};
+use crate::model::{
+    KernelPaths, MainPath, Observation, Parts, StackStats, StackTally, Stacks, USER_SPACE,
+};
 use crate::units;
-
-/// What stands for the path of a task that was not in the kernel.
-const USER_SPACE: &str = "[user]";
 
 /// Where a task was: its system call, and its functions, leaf first.
 pub(super) type Path = (Option<String>, Vec<String>);
@@ -223,7 +222,7 @@ mod tests {
             (2, ""),
         ];
         let found = super::stacks(&observation(stacks, &rows), &parts(100));
-        let shown: Vec<_> = found.stacks.iter().map(|row| {
+        let shown = found.stacks.iter().map(|row| {
             (
                 row.syscall.as_deref(),
                 row.frames.join(" "),
@@ -234,7 +233,7 @@ mod tests {
         let shown: Vec<_> = shown.collect();
         let expected = [
             (Some("read"), "read_zero vfs_read".to_owned(), 42, 2),
-            (None, "[user]".to_owned(), 40, 1),
+            (None, USER_SPACE.to_owned(), 40, 1),
         ];
         assert_eq!(shown, expected);
         assert_eq!(found.stacks_coverage_pct, Some(82.0));

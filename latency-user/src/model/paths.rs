@@ -9,6 +9,9 @@ use serde::Serialize;
 /// not here has no names.
 pub type KernelPaths = BTreeMap<u32, Vec<Arc<str>>>;
 
+/// What stands for the functions of a task that was not in the kernel.
+pub const USER_SPACE: &str = "[user]";
+
 /// Time that tasks waited, by the stack of who had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackTally {

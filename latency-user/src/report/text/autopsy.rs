@@ -1,7 +1,7 @@
 //! A single wait in words: who, why, and what ran meanwhile, in order.
 
 use super::{clock, parts};
-use crate::model::{Autopsy, OverStats, Span, WakerIdent, Window};
+use crate::model::{Autopsy, OverStats, Span, USER_SPACE, WakerIdent, Window};
 use crate::units;
 
 /// Columns of a line.
@@ -110,7 +110,10 @@ fn spans(spans: &[Span]) -> Vec<String> {
     let mut words: Vec<_> = spans
         .iter()
         .filter(|span| span.ns >= least_ns)
-        .map(|span| format!("{} {}", name_of_span(span), units::duration(span.ns)))
+        .map(|span| {
+            let (name, path) = (name_of_span(span), path(span));
+            format!("{name} {}{path}", units::duration(span.ns))
+        })
         .collect();
     let rest = spans.iter().filter(|span| span.ns < least_ns);
     let (n_rest, rest_ns) = rest.fold((0, 0), |(n, sum), span| (n + 1, sum + span.ns));
@@ -121,6 +124,18 @@ fn spans(spans: &[Span]) -> Vec<String> {
         ));
     }
     words
+}
+
+/// Where in the kernel a task was: the function and its caller, and the system call.
+fn path(span: &Span) -> String {
+    let frames = span.stack.as_deref().unwrap_or_default();
+    if frames.is_empty() || frames == [USER_SPACE] {
+        return String::new();
+    }
+    let leaf = frames[..frames.len().min(2)].join(" ← ");
+    let syscall = span.syscall.as_ref();
+    let syscall = syscall.map_or_else(String::new, |name| format!(", in {name}"));
+    format!(" (kernel: {leaf}{syscall})")
 }
 
 fn name_of_span(span: &Span) -> String {
@@ -168,8 +183,8 @@ mod tests {
     fn wait_is_told_in_order() {
         insta::assert_snapshot!(longest(0), @"
         12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
-          preempted by the tick; then pg_dump[991] 9.90 ms, 3 × irq virtio2-input.0 100 µs,
-          kworker/1:1H[77] 2.00 ms
+          preempted by the tick; then pg_dump[991] 9.90 ms (kernel: ext4_writepages[ext4] ← do_writepages, in fsync),
+          3 × irq virtio2-input.0 100 µs, kworker/1:1H[77] 2.00 ms
           hint: pinned to CPU 1
         ");
     }
