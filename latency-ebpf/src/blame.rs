@@ -4,9 +4,7 @@
 //! joins those of its name; a name that finds no row either is *unattributed*: counted, without name.
 
 use latency_common::{
-    attribution::{
-        Attribution, Culprit, CulpritKind, N_CULPRIT_NAMES, N_CULPRIT_TASKS, N_INTERRUPTS,
-    },
+    attribution::{Attribution, Culprit, CulpritKind, N_CULPRIT_TASKS, N_INTERRUPTS},
     interrupt::Source,
     timeline::{RecentInterrupt, Stint},
 };
@@ -109,24 +107,18 @@ extern "C" fn blame_another(
     let Some(identity) = identity_at(stint.address, stint.tid) else {
         return 0;
     };
-    let kind = kind(&identity, victim_tgid, victim_cgroup_id);
+    free_row(attribution, least);
     let Some(row) = attribution.culprits.get_mut(least) else {
         return 0;
     };
-    let evicted = *row;
-    *row = Culprit {
-        sum_ns: ns,
-        max_ns: ns,
-        cgroup_id: identity.cgroup_id,
-        count: 1,
-        tid: stint.tid,
-        tgid: identity.tgid,
-        kind: kind as u32,
-        comm: identity.comm,
-    };
-    if evicted.count != 0 {
-        join_name(attribution, &evicted);
-    }
+    row.kind = kind(&identity, victim_tgid, victim_cgroup_id) as u32;
+    row.sum_ns = ns;
+    row.max_ns = ns;
+    row.count = 1;
+    row.tid = stint.tid;
+    row.tgid = identity.tgid;
+    row.cgroup_id = identity.cgroup_id;
+    row.comm = identity.comm;
     1
 }
 
@@ -143,33 +135,40 @@ fn kind(culprit: &Identity, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritK
     }
 }
 
-/// Adds a culprit that lost its row to those of its name.
-#[inline(always)]
-fn join_name(attribution: &mut Attribution, evicted: &Culprit) {
+/// Adds a culprit that loses its row to those of its name.
+#[inline(never)]
+fn free_row(attribution: &mut Attribution, lost: usize) -> u32 {
+    let (tasks, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
+    let Some(lost) = tasks.get(lost) else {
+        return 0;
+    };
+    if lost.count == 0 {
+        return 0;
+    }
     let mut least = 0;
     let mut least_ns = u64::MAX;
-    for index in N_CULPRIT_TASKS..N_CULPRIT_TASKS + N_CULPRIT_NAMES {
-        let Some(row) = attribution.culprits.get_mut(index) else {
-            return;
-        };
-        if row.count == 0 || (row.comm == evicted.comm && row.kind == evicted.kind) {
-            merge(row, evicted);
-            return;
+    for (index, row) in names.iter_mut().enumerate() {
+        if row.count == 0 || (row.comm == lost.comm && row.kind == lost.kind) {
+            merge(row, lost);
+            return 0;
         }
         if row.sum_ns < least_ns {
             least_ns = row.sum_ns;
             least = index;
         }
     }
-    let mut dropped_ns = evicted.sum_ns;
-    if least_ns < evicted.sum_ns
-        && let Some(row) = attribution.culprits.get_mut(least)
+    let mut dropped_ns = lost.sum_ns;
+    if least_ns < lost.sum_ns
+        && let Some(row) = names.get_mut(least)
     {
         dropped_ns = least_ns;
-        *row = Culprit::default();
-        merge(row, evicted);
+        row.sum_ns = 0;
+        row.max_ns = 0;
+        row.count = 0;
+        merge(row, lost);
     }
     attribution.dropped_culprits_ns += dropped_ns;
+    0
 }
 
 #[inline(always)]
@@ -184,7 +183,7 @@ fn merge(row: &mut Culprit, from: &Culprit) {
     row.comm = from.comm;
 }
 
-/// Books runs of an interrupt that a waiting task waited through.
+/// Books time of the stint that a waiting task waited through; false where nobody knows whose it was.
 #[inline(always)]
 pub(crate) fn share(state: &mut TaskState, runs: &RecentInterrupt) {
     share_among(

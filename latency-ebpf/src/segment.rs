@@ -81,7 +81,7 @@ pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
 #[inline(always)]
 pub(crate) fn restart(state: &mut TaskState, timeline: &Timeline, now: u64) {
     state.segment_since_ns = now;
-    state.base = read(timeline, now);
+    read(timeline, now, &mut state.base);
 }
 
 /// A task no longer waits on this CPU.
@@ -149,7 +149,9 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
         state.parts = [0; N_PARTS];
     }
     if let Some(timeline) = timeline(task.cpu()) {
-        let interrupted_ns = sum(&read(timeline, now));
+        let mut reading = Reading::default();
+        read(timeline, now, &mut reading);
+        let interrupted_ns = sum(&reading);
         let mut segment = Segment::new(state, now, interrupted_ns);
         settle(state, task, timeline, &mut segment);
         count_out(state, timeline);
@@ -175,7 +177,8 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     if state.is(MOVED) {
         *parts = state.parts;
     }
-    let reading = read(timeline, now);
+    let mut reading = Reading::default();
+    read(timeline, now, &mut reading);
     let mut segment = Segment::new(state, now, sum(&reading));
     segment.victim.tid = task.tid();
     let throttled_ns = throttle::part_of(state, task, segment.left);
@@ -267,7 +270,9 @@ extern "C" fn settle_interrupts(
         share(state, &within);
     }
     if segment.is_shifted == 0 {
-        ns = growth(&read(timeline, segment.until), &state.base);
+        let mut reading = Reading::default();
+        read(timeline, segment.until, &mut reading);
+        ns = growth(&reading, &state.base);
     }
     take_interrupts(segment, &ns, &mut state.parts);
     0

@@ -19,7 +19,7 @@ const TASK_DEAD: u64 = 0x80;
 /// Priorities below this belong to the real-time classes.
 const MAX_RT_PRIO: i32 = 100;
 /// First eight bytes of the stopper threads' names, `migration/N`.
-const STOPPER_NAME: [u8; 8] = *b"migratio";
+const STOPPER_NAME: u64 = u64::from_ne_bytes(*b"migratio");
 
 /// Loads a field of a kernel structure through a typed pointer.
 #[inline(always)]
@@ -164,7 +164,12 @@ impl Task {
 
     #[inline(always)]
     pub(crate) fn comm(self) -> [u8; 16] {
-        load(self.0, &g::TASK_COMM)
+        // VERIFIER: in words; bytes are copied by a loop, which does not take pointers of several kinds.
+        let words: [u64; 2] = [
+            load(self.0, &g::TASK_COMM),
+            load(self.0.wrapping_add(size_of::<u64>()), &g::TASK_COMM),
+        ];
+        as_comm(words)
     }
 
     #[inline(always)]
@@ -186,7 +191,7 @@ impl Task {
     pub(crate) fn is_stopper(self) -> bool {
         self.class_rank() == 1
             && self.is_kthread()
-            && load::<[u8; 8]>(self.0, &g::TASK_COMM) == STOPPER_NAME
+            && load::<u64>(self.0, &g::TASK_COMM) == STOPPER_NAME
     }
 
     /// The number of the system call that the task is in, by its saved registers; negative outside.
@@ -301,6 +306,12 @@ pub(crate) fn need_resched_at(task: u64) -> u64 {
     read::<u64>(task, &g::TASK_THREAD_FLAGS).unwrap_or(0) & g::NEED_RESCHED_MASK.read()
 }
 
+#[inline(always)]
+const fn as_comm(words: [u64; 2]) -> [u8; 16] {
+    // SAFETY: any bytes are a name.
+    unsafe { core::mem::transmute(words) }
+}
+
 /// Reads a field of a kernel structure that is only known by its address.
 #[inline(always)]
 fn read<T: Copy>(address: u64, offset: &Global<u32>) -> Option<T> {
@@ -326,7 +337,7 @@ pub(crate) fn identity_at(task: u64, tid: u32) -> Option<Identity> {
     Some(Identity {
         tgid: read(task, &g::TASK_TGID)?,
         is_kthread: read::<u32>(task, &g::TASK_FLAGS)? & PF_KTHREAD != 0,
-        comm: read(task, &g::TASK_COMM)?,
+        comm: as_comm(read(task, &g::TASK_COMM)?),
         cgroup_id: cgroup_id_at(read(task, &g::TASK_CGROUPS)?)?,
     })
 }

@@ -22,23 +22,18 @@ const MAX_READS: u32 = 3;
 
 /// Reads the totals, the part of an active interrupt up to `now` included.
 #[inline(always)]
-pub(crate) fn read(timeline: &Timeline, now: u64) -> Reading {
-    let mut reading = Reading::default();
+pub(crate) fn read(timeline: &Timeline, now: u64, reading: &mut Reading) {
     for _ in 0..MAX_READS {
-        let version = version(timeline);
-        reading = Reading {
-            ns: timeline.totals_ns,
-            counts: timeline.counts,
-            version,
-        };
+        reading.version = version(timeline);
+        reading.ns = timeline.totals_ns;
+        reading.counts = timeline.counts;
         if timeline.depth != 0 {
-            add_active(timeline, now, &mut reading);
+            add_active(timeline, now, reading);
         }
-        if version & 1 == 0 && self::version(timeline) == version {
+        if reading.version & 1 == 0 && version(timeline) == reading.version {
             break;
         }
     }
-    reading
 }
 
 #[inline(always)]

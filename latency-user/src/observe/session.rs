@@ -59,6 +59,8 @@ pub struct Session {
     cgroups: CgroupNames,
     cost: CostMeter,
     first: Reading,
+    /// Losses before the window.
+    first_losses: Losses,
     interrupts: InterruptBase,
     start_at_ns: u64,
     start_wall_ns: u64,
@@ -109,6 +111,7 @@ impl Session {
         // Freeing them takes tens of milliseconds, which belong before the window.
         drop(types);
         let first = Reading::take(&kernel);
+        let first_losses = convert::losses(kernel.losses());
         let interrupts = InterruptBase::read(&kernel);
         let start_at_ns = monotonic_ns();
         kernel.select()?;
@@ -124,6 +127,7 @@ impl Session {
             cgroups,
             cost: CostMeter::new(rights.has_sys_admin()),
             first,
+            first_losses,
             interrupts,
             start_at_ns,
             start_wall_ns: host::wall_clock_ns(),
@@ -302,15 +306,20 @@ impl Session {
 
     fn losses(&self, rows: &[TaskRow], unsent: &Tally, missed_switches: u64) -> Losses {
         let tallies = rows.iter().map(|row| &row.tally).chain([unsent]);
+        let losses = convert::losses(self.kernel.losses());
         Losses {
             missed_switches,
+            // Attaching interrupts all CPUs, with interrupts that it then sees the end of only.
+            unpaired_interrupts: losses
+                .unpaired_interrupts
+                .saturating_sub(self.first_losses.unpaired_interrupts),
             unmeasured_waits: tallies
                 .map(|tally| tally.class(WaitClass::Unmeasured).count)
                 .sum(),
             folded_rows: self.n_folded,
             recursion_misses: self.kernel.run_totals().recursion_misses,
             malformed_records: self.n_malformed,
-            ..convert::losses(self.kernel.losses())
+            ..losses
         }
     }
 }
