@@ -95,7 +95,8 @@ fn a_fork_of_a_large_process_is_waited_for_in_the_copy_of_its_tables() -> Result
     let paths = paths_of_culprit(&report, &victim, |stack| stack.syscall.is_some())?;
     let fork = |stack: &&&Stack| {
         let call = stack.syscall.as_deref().unwrap_or_default();
-        stack.has("dup_mm") && ["fork", "vfork", "clone", "clone3"].contains(&call)
+        let is_copy = stack.has("copy_page_range") || stack.has("dup_mmap");
+        is_copy && ["fork", "vfork", "clone", "clone3"].contains(&call)
     };
     let fork_ns: u64 = paths.iter().filter(fork).map(|stack| stack.sum_ns).sum();
     let all_ns = paths.iter().map(|stack| stack.sum_ns).sum();

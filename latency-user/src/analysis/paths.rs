@@ -9,7 +9,8 @@ use latency_common::timeline::StackHandle;
 
 use super::escape;
 use crate::model::{
-    KernelPaths, MainPath, Observation, Parts, StackStats, StackTally, Stacks, USER_SPACE,
+    KernelPaths, LEAVING_KERNEL, MainPath, Observation, Parts, StackStats, StackTally, Stacks,
+    USER_SPACE,
 };
 use crate::units;
 
@@ -151,19 +152,20 @@ fn frame_at(stack: &StackStats, depth: usize) -> Option<&str> {
     Some(&stack.frames[index])
 }
 
-/// Functions in which every task is that is in the kernel.
+/// Functions in which every task is that enters or leaves the kernel.
 fn is_entry(name: &str) -> bool {
-    [
+    const PREFIXES: [&str; 9] = [
         "entry_",
+        "asm_",
         "do_syscall_64",
         "x64_sys_call",
         "ret_from_fork",
         "kthread",
         "el0",
         "invoke_syscall",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
+        LEAVING_KERNEL,
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

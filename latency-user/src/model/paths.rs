@@ -12,6 +12,9 @@ pub type KernelPaths = BTreeMap<u32, Vec<Arc<str>>>;
 /// What stands for the functions of a task that was not in the kernel.
 pub const USER_SPACE: &str = "[user]";
 
+/// The innermost function of a task that had done its work in the kernel.
+pub const LEAVING_KERNEL: &str = "exit_to_user_mode_loop";
+
 /// Time that tasks waited, by the stack of who had the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackTally {

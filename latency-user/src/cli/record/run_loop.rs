@@ -77,12 +77,13 @@ pub(super) async fn record(
     if let (End::Terminate, Some(child)) = (end, &recording.child) {
         child.terminate();
     }
-    let whole = recording.session.last_snapshot()?;
+    let mut whole = recording.session.last_snapshot()?;
     recording.print_waits()?;
     if plan.interval.is_some() {
         recording.print_interval(&whole)?;
     }
     let cpu_pct = percent_of_window(cpu_time().saturating_sub(cpu_at_start), &whole);
+    recording.session.name_stacks(&mut whole);
     let Recording {
         session,
         child,

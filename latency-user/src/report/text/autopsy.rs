@@ -1,7 +1,7 @@
 //! A single wait in words: who, why, and what ran meanwhile, in order.
 
 use super::{clock, parts};
-use crate::model::{Autopsy, OverStats, Span, USER_SPACE, WakerIdent, Window};
+use crate::model::{Autopsy, LEAVING_KERNEL, OverStats, Span, USER_SPACE, WakerIdent, Window};
 use crate::units;
 
 /// Columns of a line.
@@ -132,10 +132,15 @@ fn path(span: &Span) -> String {
     if frames.is_empty() || frames == [USER_SPACE] {
         return String::new();
     }
-    let leaf = frames[..frames.len().min(2)].join(" ← ");
-    let syscall = span.syscall.as_ref();
-    let syscall = syscall.map_or_else(String::new, |name| format!(", in {name}"));
-    format!(" (kernel: {leaf}{syscall})")
+    match &span.syscall {
+        Some(syscall) if frames[0] == LEAVING_KERNEL => format!(" (at the end of {syscall})"),
+        syscall => {
+            let leaf = frames[..frames.len().min(2)].join(" ← ");
+            let syscall = syscall.as_ref();
+            let syscall = syscall.map_or_else(String::new, |name| format!(", in {name}"));
+            format!(" (kernel: {leaf}{syscall})")
+        }
+    }
 }
 
 fn name_of_span(span: &Span) -> String {
@@ -214,6 +219,30 @@ mod tests {
             ("softirq RCU 9 ns", "8 shorter ones 36 ns")
         );
         assert_eq!(spans(&many[..2]), ["softirq RCU 1 ns", "softirq RCU 2 ns"]);
+    }
+
+    #[track_caller]
+    fn check_path(syscall: Option<&str>, frames: &[&str], expected: &str) {
+        let frames = frames.iter().map(ToString::to_string).collect();
+        let span = Span {
+            syscall: syscall.map(Into::into),
+            stack: Some(frames),
+            ..Span::default()
+        };
+        assert_eq!(path(&span), expected);
+    }
+
+    #[test]
+    fn path_is_the_function_its_caller_and_the_system_call() {
+        check_path(Some("read"), &["a", "b", "c"], " (kernel: a ← b, in read)");
+        check_path(None, &["worker_thread"], " (kernel: worker_thread)");
+        check_path(
+            Some("futex"),
+            &[LEAVING_KERNEL, "b"],
+            " (at the end of futex)",
+        );
+        check_path(None, &[USER_SPACE], "");
+        assert_eq!(path(&Span::default()), "");
     }
 
     #[test]
