@@ -85,7 +85,7 @@ impl CulpritKind {
 pub const N_CULPRIT_TASKS: usize = 8;
 
 /// Rows for culprits by name, with tid 0: of tasks that lost their own row.
-pub const N_CULPRIT_NAMES: usize = 4;
+pub const N_CULPRIT_NAMES: usize = 8;
 
 /// Rows for culprits.
 pub const N_CULPRITS: usize = N_CULPRIT_TASKS + N_CULPRIT_NAMES;

@@ -194,6 +194,15 @@ pub(crate) fn share(state: &mut TaskState, runs: &RecentInterrupt) {
     );
 }
 
+/// Books time of interrupts that are not told apart.
+#[inline(always)]
+pub(crate) fn share_rest(state: &mut TaskState, ns: u64) {
+    let [.., several] = &mut state.counters.attribution.interrupts;
+    several.source = Source::SEVERAL;
+    several.count += 1;
+    several.sum_ns += ns;
+}
+
 /// VERIFIER: as above.
 #[unsafe(no_mangle)]
 #[inline(never)]

@@ -40,6 +40,7 @@ mod unsent;
 mod waitlog;
 mod waker;
 mod wakeup;
+mod walk;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

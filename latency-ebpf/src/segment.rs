@@ -7,35 +7,35 @@ use latency_common::{
     attribution::{N_PARTS, Part},
     class::WaitClass,
     interrupt::N_CATEGORIES,
-    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Stint, TID_UNSEEN, Timeline},
+    timeline::{N_RECENT_INTERRUPTS, Timeline},
 };
 
 use crate::{
-    blame::{Victim, blame, share},
+    blame::{Victim, blame, share, share_rest},
     maps::timeline,
     stack::weigh,
     state::{COUNTED, MOVED, TaskState},
     task::Task,
     throttle,
     timeline::{Reading, present, read},
+    walk,
 };
-
-/// Stints visited by one call: the verifier follows a loop turn by turn, but a call once.
-const STINTS_AT_ONCE: usize = 32;
 
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Segment {
-    from: u64,
-    until: u64,
-    left: u64,
+pub(crate) struct Segment {
+    pub(crate) from: u64,
+    pub(crate) until: u64,
+    pub(crate) left: u64,
     /// The CPU's time in interrupts at the end.
-    interrupted_ns: u64,
+    pub(crate) interrupted_ns: u64,
     /// For who is waiting, where several had the CPU.
-    victim: Victim,
+    pub(crate) victim: Victim,
     /// Stints that were visited.
-    n_visited: u64,
+    pub(crate) n_visited: u64,
+    /// Time of those visited last that belong to one stretch of running, which is not booked yet.
+    pub(crate) stretch_ns: u64,
     /// 1 where some of the wait before `from` was out of quota: totals read at its begin do not fit.
     is_shifted: u64,
 }
@@ -50,13 +50,14 @@ impl Segment {
             interrupted_ns,
             victim: Victim::default(),
             n_visited: 0,
+            stretch_ns: 0,
             is_shifted: 0,
         }
     }
 
     /// Takes a part off, as far as it goes.
     #[inline(always)]
-    fn take(&mut self, parts: &mut [u64; N_PARTS], part: Part, ns: u64) {
+    pub(crate) fn take(&mut self, parts: &mut [u64; N_PARTS], part: Part, ns: u64) {
         let ns = ns.min(self.left);
         self.left -= ns;
         if let Some(sum) = parts.get_mut(part as usize) {
@@ -70,7 +71,8 @@ impl Segment {
 pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
     restart(state, timeline, now);
     timeline.is_cut = 1;
-    state.flags |= COUNTED;
+    // A wait whose end was not seen may have left its mark.
+    state.flags = state.flags & !MOVED | COUNTED;
     timeline.n_waiting += 1;
     if timeline.waiting_since_ns == 0 {
         timeline.waiting_since_ns = now;
@@ -111,7 +113,7 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &mut Timeline, no
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
         weigh(stint, ns);
-        let part = match part_of(stint, task.tid()) {
+        let part = match walk::part_of(stint, task.tid()) {
             Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
             part => part,
         };
@@ -187,11 +189,7 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     if throttled_ns == 0 {
         take_interrupts(&mut segment, &growth(&reading, &state.base), parts);
     }
-    for _ in 0..N_STINTS / STINTS_AT_ONCE {
-        if look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut segment) != 0 {
-            break;
-        }
-    }
+    walk::look(parts, timeline, &mut segment);
     let left = segment.left;
     segment.take(parts, Part::Unattributed, left);
 }
@@ -228,11 +226,7 @@ fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut 
         settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
     }
     segment.victim = Victim::of(task);
-    for _ in 0..N_STINTS / STINTS_AT_ONCE {
-        if settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment) != 0 {
-            break;
-        }
-    }
+    walk::settle(state, timeline, segment);
     // What is older than the timeline keeps has no name.
     let left = segment.left;
     segment.take(&mut state.parts, Part::Unattributed, left);
@@ -254,7 +248,10 @@ extern "C" fn settle_interrupts(
     else {
         return 0;
     };
-    let mut ns = [0; N_CATEGORIES];
+    let mut reading = Reading::default();
+    read(timeline, segment.until, &mut reading);
+    let totals = growth(&reading, &state.base);
+    let mut named = [0; N_CATEGORIES];
     for back in 1..=N_RECENT_INTERRUPTS {
         let number = (timeline.n_interrupts as usize).wrapping_sub(back);
         let Some(recent) = timeline.interrupts.get(number & (N_RECENT_INTERRUPTS - 1)) else {
@@ -263,18 +260,27 @@ extern "C" fn settle_interrupts(
         if recent.until_ns <= segment.from {
             break;
         }
-        let within = recent.since(segment.from);
-        if let Some(sum) = ns.get_mut(within.source.category() as usize) {
+        let mut within = recent.since(segment.from);
+        let category = within.source.category() as usize;
+        if let (Some(sum), Some(&total)) = (named.get_mut(category), totals.get(category)) {
+            // Of the run in which the wait began the totals know what was left.
+            within.own_ns = within.own_ns.min(total.saturating_sub(*sum));
             *sum += within.own_ns;
         }
         share(state, &within);
     }
-    if segment.is_shifted == 0 {
-        let mut reading = Reading::default();
-        read(timeline, segment.until, &mut reading);
-        ns = growth(&reading, &state.base);
+    if segment.is_shifted != 0 {
+        take_interrupts(segment, &named, &mut state.parts);
+        return 0;
     }
-    take_interrupts(segment, &ns, &mut state.parts);
+    let left = segment.left;
+    take_interrupts(segment, &totals, &mut state.parts);
+    // What is older than the past keeps has no name.
+    let [irq, softirq, tick] = named;
+    let rest_ns = (left - segment.left).saturating_sub(irq + softirq + tick);
+    if rest_ns != 0 {
+        share_rest(state, rest_ns);
+    }
     0
 }
 
@@ -300,99 +306,4 @@ fn take_interrupts(segment: &mut Segment, ns: &[u64; N_CATEGORIES], parts: &mut 
     for (category, &ns) in ns.iter().enumerate() {
         segment.take(parts, Part::of_category(category), ns);
     }
-}
-
-/// What it means for the waiting task that the task of this stint had the CPU.
-#[inline(always)]
-fn part_of(stint: &Stint, victim_tid: u32) -> Part {
-    match stint.tid {
-        0 => Part::IdleExit,
-        // A task cannot wait for itself: its switch-out was not seen.
-        tid if tid == TID_UNSEEN || tid == victim_tid => Part::Unexplained,
-        _ => Part::OtherTasks,
-    }
-}
-
-/// Charges whoever had the CPU for its stint, some stints at a time; 1 when all are done.
-///
-/// VERIFIER: see `settle_interrupts`.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn settle_stints(
-    state: *mut TaskState,
-    timeline: *const Timeline,
-    segment: *mut Segment,
-) -> u32 {
-    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
-    let (Some(state), Some(timeline), Some(segment)) =
-        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
-    else {
-        return 0;
-    };
-    let victim = segment.victim;
-    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
-        let part = match part_of(stint, victim.tid) {
-            Part::OtherTasks if !blame(state, stint, ns.min(segment.left), || victim) => {
-                Part::Unattributed
-            }
-            part => part,
-        };
-        weigh(stint, ns.min(segment.left));
-        segment.take(&mut state.parts, part, ns);
-    }))
-}
-
-/// As above, without names.
-///
-/// VERIFIER: see `settle_interrupts`.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn look_at_stints(
-    parts: *mut [u64; N_PARTS],
-    timeline: *const Timeline,
-    segment: *mut Segment,
-) -> u32 {
-    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
-    let (Some(parts), Some(timeline), Some(segment)) =
-        (unsafe { (parts.as_mut(), timeline.as_ref(), segment.as_mut()) })
-    else {
-        return 0;
-    };
-    let victim_tid = segment.victim.tid;
-    u32::from(some_stints(timeline, segment, |segment, stint, ns| {
-        segment.take(parts, part_of(stint, victim_tid), ns);
-    }))
-}
-
-/// Visits stints of a segment, the newest first, each with its time without interrupts; the one in
-/// which the segment begins gets what is left. True when there are no more.
-#[inline(always)]
-fn some_stints(
-    timeline: &Timeline,
-    segment: &mut Segment,
-    mut visit: impl FnMut(&mut Segment, &Stint, u64),
-) -> bool {
-    for _ in 0..STINTS_AT_ONCE {
-        segment.n_visited += 1;
-        let number = u64::from(timeline.n_stints).wrapping_sub(segment.n_visited);
-        let Some(stint) = timeline.stints.get(number as usize & (N_STINTS - 1)) else {
-            return true;
-        };
-        if segment.left == 0 || segment.n_visited > u64::from(timeline.n_stints) {
-            return true;
-        }
-        if stint.since_ns <= segment.from {
-            visit(segment, stint, segment.left);
-            return true;
-        }
-        let own_ns = segment.until.saturating_sub(stint.since_ns).saturating_sub(
-            segment
-                .interrupted_ns
-                .saturating_sub(stint.interrupted_before_ns),
-        );
-        visit(segment, stint, own_ns);
-        segment.until = stint.since_ns;
-        segment.interrupted_ns = stint.interrupted_before_ns;
-    }
-    false
 }

@@ -128,6 +128,15 @@ pub fn all_switches() -> Result<u64> {
         .ctxt)
 }
 
+/// Time that a CPU was idle since boot, in steps of 10 ms.
+pub fn idle_time(cpu: usize) -> Result<Duration> {
+    let stats = KernelStats::current().context("cannot read /proc/stat")?;
+    let times = stats.cpu_time.get(cpu);
+    Ok(times
+        .with_context(|| format!("no CPU {cpu}"))?
+        .idle_duration())
+}
+
 /// CPUs online.
 pub fn n_cpus() -> Result<u64> {
     let stats = KernelStats::current().context("cannot read /proc/stat")?;

@@ -8,7 +8,6 @@ use latency_tests::{
     check,
     load::{Load, workload_binary},
     observe::Observed,
-    report::Row,
     schedlat::Schedlat,
     truth,
     workload::set_affinity,
@@ -90,9 +89,10 @@ fn a_real_time_task_is_blamed_for_its_time_on_the_cpu() -> Result<()> {
     let (victim, culprit) = (report.task(burner.pid())?, report.task(fifo.pid())?);
     let blamed = check::blames_all_its_time(victim, culprit)?;
     check::is_first_culprit(&victim.stats, fifo.pid(), "same_cgroup")?;
-    // The kernel charges the switch of a preempting wakeup to the woken task as well.
+    // The kernel charges it with its interrupts and with the switches to it too: microseconds each.
     let (_, truth) = observed.main_of(&fifo)?;
-    check::near("blame", blamed.sum_ns, truth.exec_ns, 0.1, 0)
+    let switches = 10_000 * blamed.count;
+    check::near("blame", blamed.sum_ns, truth.exec_ns, 0.02, switches)
 }
 
 #[test]
@@ -108,13 +108,16 @@ fn a_ping_pong_is_named_by_the_burner_behind_it() -> Result<()> {
     let stints = report.totals.switches.voluntary;
     let waits = victim.stats.waits.count();
     assert!(stints > 100 * waits, "{stints} stints in {waits} waits");
+    // Those beyond the thousand that a CPU remembers have no name, but none is lost.
     let (mut blamed, mut ran) = (0, 0);
     for tid in [pair.pid(), pair.tids[0]] {
         let row = report.task(tid)?;
         blamed += victim.stats.attribution.blamed_on_thread(tid)?.sum_ns;
         ran += row.stats.on_cpu_ns - row.stats.attribution.stolen()?.sum_ns();
     }
-    check::near("blamed on the two", blamed, ran, 0.02, 0)
+    let nameless = victim.stats.attribution.parts()?.unattributed.sum_ns;
+    check::near("blamed on the two", blamed + nameless, ran, 0.02, 0)?;
+    check::share("named", blamed, ran, 0.7)
 }
 
 #[test]
@@ -208,9 +211,10 @@ fn workers() -> Result<BTreeMap<u32, u64>> {
 #[test]
 fn c043_kernel_workers_are_blamed_for_what_a_disk_makes_them_do() -> Result<()> {
     // A burner on each CPU: wherever a worker runs, one of them waits.
+    let group = Cgroup::preferred("disk")?;
     let victims = [
-        Load::workload("burn 20 --cpu 0 --name victim")?,
-        Load::workload("burn 20 --cpu 1 --name victim")?,
+        group.workload("burn 20 --cpu 0 --name victim")?,
+        group.workload("burn 20 --cpu 1 --name victim")?,
     ];
     let binary = workload_binary()?;
     let directory = binary.parent().unwrap_or(Path::new("."));
@@ -224,34 +228,44 @@ fn c043_kernel_workers_are_blamed_for_what_a_disk_makes_them_do() -> Result<()> 
     let of = |tid: &u32| before.get(tid).copied().unwrap_or_default();
     let truth: u64 = after.iter().map(|(tid, ran)| ran - of(tid)).sum();
     assert!(truth > 100_000_000, "workers ran for {truth} ns only");
-    let mut blamed = 0;
+    let (mut blamed, mut nameless) = (0, 0);
     for victim in &victims {
         let attribution = &report.task(victim.pid())?.stats.attribution;
-        let is_worker =
-            |row: &&latency_tests::report::Blame| row.culprit.comm.starts_with("kworker/");
-        for row in attribution.blame()?.iter().filter(is_worker) {
-            check::is_of_kind(&row.culprit, "kernel_thread")?;
-            blamed += row.sum_ns;
+        for row in attribution.blame()? {
+            if row.culprit.comm.starts_with("kworker/") {
+                check::is_of_kind(&row.culprit, "kernel_thread")?;
+                blamed += row.sum_ns;
+            }
         }
+        nameless += attribution.parts()?.unattributed.sum_ns;
     }
-    let is_worker = |row: &&Row| {
-        row.comm
+    let mut ran = 0;
+    for row in &report.tasks {
+        if row
+            .comm
             .as_ref()
             .is_some_and(|comm| comm.starts_with("kworker/"))
-    };
-    let mut ran = 0;
-    for row in report.tasks.iter().filter(is_worker) {
-        ran += row.stats.on_cpu_ns - row.stats.attribution.stolen()?.sum_ns();
+        {
+            ran += row.stats.on_cpu_ns - row.stats.attribution.stolen()?.sum_ns();
+        }
     }
-    check::near("blame against the workers' rows", blamed, ran, 0.03, 0)?;
+    // There are more workers, and more of others on a busy host, than a task has rows for culprits.
+    assert!(
+        blamed <= ran + ran / 50 && blamed + nameless >= ran - ran / 50,
+        "{blamed} ns blamed on workers and {nameless} ns on nobody, they ran for {ran} ns"
+    );
+    check::share("named", blamed, ran, 0.5)?;
     // The kernel charges workers with the interrupts of the disk, and with switches to them.
-    check::near("blame against the kernel's account", blamed, truth, 0.25, 0)
+    check::near("time of workers", ran, truth, 0.25, 0)
 }
 
 #[test]
 fn c113_the_stopper_is_blamed_where_it_moves_a_task() -> Result<()> {
-    for line in ["burn 20 --fifo 20", "burn 20 --nice -15"] {
-        let load = Load::workload(line)?;
+    let group = Cgroup::preferred("flips")?;
+    for load in [
+        Load::workload("burn 20 --fifo 20")?,
+        group.workload("burn 20")?,
+    ] {
         set_affinity(Some(load.pid()), &[1])?;
         let recording = Schedlat::record().pid(load.pid()).start()?;
         for flip in 0..FLIPS {
@@ -261,11 +275,15 @@ fn c113_the_stopper_is_blamed_where_it_moves_a_task() -> Result<()> {
         let report = recording.stop()?;
         check::attribution_sound(&report)?;
         let attribution = &report.task(load.pid())?.stats.attribution;
+        // Where there are more culprits than rows, as the normal burner may have on a busy host, those
+        // that cost least lose theirs.
+        let is_full = attribution.parts()?.unattributed.sum_ns > 0;
         for name in ["migration/0", "migration/1"] {
             let blamed = attribution.blamed_on(|culprit| culprit.comm == name)?;
             // Balancing uses the stopper as well.
+            let least = if is_full { 0 } else { FLIPS / 2 - 5 };
             assert!(
-                (FLIPS / 2 - 5..=FLIPS / 2 + 15).contains(&blamed.count),
+                (least..=FLIPS / 2 + 15).contains(&blamed.count),
                 "{name}: {:?}",
                 attribution.blame()
             );
@@ -303,10 +321,15 @@ fn c112_a_burners_own_log_counts_the_stretches_of_its_rival() -> Result<()> {
     let truth = group.workload(line)?.truth()?;
     let report = recording.stop()?;
     check::attribution_sound(&report)?;
-    let attribution = &report.task(truth.tid)?.stats.attribution;
-    let blamed = attribution.blamed_on_thread(rival.pid())?;
+    let stats = &report.task(truth.tid)?.stats;
+    let blamed = stats.attribution.blamed_on_thread(rival.pid())?;
     let (gaps, missing_ns) = (truth.number("gaps")?, truth.number("sum_ns")?);
-    // It waits before and after its log too, for a slice or two.
-    check::near("interruptions", blamed.count, gaps, 0.02, 4)?;
-    check::near("their time", blamed.sum_ns, missing_ns, 0.02, 16_000_000)
+    // Each stretch of the rival is a gap, each gap is a wait; before and after its log it waits for a
+    // slice or two more. Third parties run in gaps of their own or together with the rival.
+    let (waits, slack) = (stats.waits.count(), 4 + gaps / 50);
+    assert!(
+        blamed.count <= gaps + slack && gaps <= waits + slack,
+        "{blamed:?}, {gaps} gaps, {waits} waits"
+    );
+    check::near("their time", stats.waited_ns, missing_ns, 0.02, 16_000_000)
 }

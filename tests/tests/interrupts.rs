@@ -165,20 +165,24 @@ fn a_softirq_flood_is_named_where_it_is_waited_for() -> Result<()> {
 
 #[test]
 fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
-    let burner = Load::workload("burn 20 --cpu 1 --nice -15")?;
+    let group = Cgroup::preferred("lone")?;
+    let burner = group.workload("burn 20 --cpu 1")?;
     let recording = Schedlat::record().pid(burner.pid()).start()?;
     let before = InterruptCounts::of_cpu(1)?;
     thread::sleep(SECONDS);
-    let rung = InterruptCounts::of_cpu(1)?.since(&before).hard["LOC"];
     let report = recording.stop()?;
+    let rung = InterruptCounts::of_cpu(1)?.since(&before).hard["LOC"];
     check::attribution_sound(&report)?;
     let row = report.task(burner.pid())?;
     let stolen = row.stats.attribution.stolen()?;
-    // Other timers ring as well, others have the CPU for a moment now and then, and the recording
-    // covers a little more.
-    check::near("ticks", stolen.ticks, rung, 0.1, 10)?;
+    // Each tick is an interrupt of the local timer, which has other causes too; the recording begins a
+    // moment before the first count.
+    assert!(
+        stolen.ticks <= rung + 10,
+        "{stolen:?}, the timer rang {rung} times"
+    );
     if let Some(hz) = report.host.hz {
-        let expected = report.window_ns() * hz / 1_000_000_000;
+        let expected = row.stats.on_cpu_ns * hz / 1_000_000_000;
         check::near("ticks", stolen.ticks, expected, 0.05, 10)?;
     }
     let mean = stolen.tick_ns / stolen.ticks.max(1);
@@ -188,17 +192,24 @@ fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
 
 #[test]
 fn interrupts_steal_no_more_than_the_gaps_that_a_spinner_sees() -> Result<()> {
+    let group = Cgroup::preferred("interrupted")?;
     let recording = Schedlat::record().comm("spinner").start()?;
-    let line = "interrupted 3 --cpu 1 --peer-cpu 0 --nice -15 --name spinner";
-    let truth = Load::workload(line)?.truth()?;
+    let line = "interrupted 3 --cpu 1 --peer-cpu 0 --name spinner";
+    let truth = group.workload(line)?.truth()?;
     let report = recording.stop()?;
     check::sound(&report)?;
     check::attribution_sound(&report)?;
     let stats = &report.task(truth.tid)?.stats;
     let stolen = stats.attribution.stolen()?;
-    // Each call of the other thread is an interrupt, unless somebody else had the CPU.
+    // Each call of the other thread is an interrupt, unless somebody else had the CPU; a few timers
+    // ring beside.
     let calls = truth.number("interrupts")?;
-    check::near("interrupts", stolen.irqs, calls, 0.05, 100)?;
+    let present = check::ratio(stats.on_cpu_ns, stats.on_cpu_ns + stats.waited_ns);
+    let seen = check::ratio(stolen.irqs, calls);
+    assert!(
+        (0.9 * present..=1.1).contains(&seen),
+        "{stolen:?}, {calls} calls, {present:.3} of the time on the CPU"
+    );
     // A gap holds what enters and leaves an interrupt too, and whatever a hypervisor does for it,
     // which is most of it; gaps of less than a microsecond are not logged.
     let gaps = truth.number("sum_ns")?;
@@ -233,10 +244,11 @@ impl Drop for Steered {
 #[test]
 fn softirqs_steal_most_of_the_time_that_a_spinner_misses() -> Result<()> {
     let _steered = Steered::to_cpu_1()?;
-    let _sender = Load::workload("datagrams 30 --cpu 0 --nice -15")?;
+    let group = Cgroup::preferred("steered")?;
+    let _sender = group.workload("datagrams 30 --cpu 0")?;
     let recording = Schedlat::record().comm("spinner").start()?;
-    let line = "gaps 3 --threshold-us 1 --cpu 1 --nice -15 --name spinner";
-    let truth = Load::workload(line)?.truth()?;
+    let line = "gaps 3 --threshold-us 1 --cpu 1 --name spinner";
+    let truth = group.workload(line)?.truth()?;
     let report = recording.stop()?;
     check::sound(&report)?;
     check::attribution_sound(&report)?;

@@ -282,6 +282,8 @@ pub struct LongWait {
     pub parts: Parts,
     /// What ran, in order.
     pub spans: Vec<Span>,
+    /// There were more than are listed.
+    pub hidden_spans: bool,
     /// What would have helped.
     pub hint: Option<String>,
 }

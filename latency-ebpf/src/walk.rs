@@ -1,0 +1,152 @@
+//! Walking back through the stints of a wait: who had the CPU, each stretch of running as one.
+//!
+//! A stint ends at a switch, or where a tick looks at the task that has the CPU because somebody is
+//! overdue; blame counts the stretches between switches, stacks weigh each stint.
+
+use latency_common::{
+    attribution::{N_PARTS, Part},
+    timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
+};
+
+use crate::{blame::blame, segment::Segment, stack::weigh, state::TaskState};
+
+/// Stints visited by one call: the verifier follows a loop turn by turn, but a call once.
+const STINTS_AT_ONCE: usize = 32;
+
+/// Charges whoever had the CPU in what is left of the segment; what is older than the timeline keeps
+/// stays.
+#[inline(always)]
+pub(crate) fn settle(state: &mut TaskState, timeline: &Timeline, segment: &mut Segment) {
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment) != 0 {
+            break;
+        }
+    }
+}
+
+/// As above, without names.
+#[inline(always)]
+pub(crate) fn look(parts: &mut [u64; N_PARTS], timeline: &Timeline, segment: &mut Segment) {
+    for _ in 0..N_STINTS / STINTS_AT_ONCE {
+        if look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut *segment) != 0 {
+            break;
+        }
+    }
+}
+
+/// What it means for the waiting task that the task of this stint had the CPU.
+#[inline(always)]
+pub(crate) fn part_of(stint: &Stint, victim_tid: u32) -> Part {
+    match stint.tid {
+        0 => Part::IdleExit,
+        // A task cannot wait for itself: its switch-out was not seen.
+        tid if tid == TID_UNSEEN || tid == victim_tid => Part::Unexplained,
+        _ => Part::OtherTasks,
+    }
+}
+
+/// Charges whoever had the CPU for its stint, some stints at a time; 1 when all are done.
+///
+/// VERIFIER: exported, so that it is verified once and not for each caller.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn settle_stints(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
+    let (Some(state), Some(timeline), Some(segment)) =
+        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    let victim = segment.victim;
+    u32::from(some_stints(timeline, segment, |segment, stint, piece| {
+        weigh(stint, piece.ns);
+        segment.stretch_ns += piece.ns;
+        if piece.is_continued {
+            return;
+        }
+        let ns = segment.stretch_ns;
+        segment.stretch_ns = 0;
+        let part = match part_of(stint, victim.tid) {
+            Part::OtherTasks if !blame(state, stint, ns, || victim) => Part::Unattributed,
+            part => part,
+        };
+        segment.take(&mut state.parts, part, ns);
+    }))
+}
+
+/// As above, by parts alone.
+///
+/// VERIFIER: exported, so that it is verified once and not for each caller.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn look_at_stints(
+    parts: *mut [u64; N_PARTS],
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(parts), Some(timeline), Some(segment)) =
+        (unsafe { (parts.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 0;
+    };
+    let victim_tid = segment.victim.tid;
+    u32::from(some_stints(timeline, segment, |segment, stint, piece| {
+        segment.take(parts, part_of(stint, victim_tid), piece.ns);
+    }))
+}
+
+/// A stint of a segment.
+struct Piece {
+    /// Its time without interrupts.
+    ns: u64,
+    /// The next older stint is of the same task, which a tick looked at meanwhile.
+    is_continued: bool,
+}
+
+/// Visits stints of a segment, the newest first; the one in which the segment begins gets what is left.
+/// True when there are no more.
+#[inline(always)]
+fn some_stints(
+    timeline: &Timeline,
+    segment: &mut Segment,
+    mut visit: impl FnMut(&mut Segment, &Stint, Piece),
+) -> bool {
+    for _ in 0..STINTS_AT_ONCE {
+        segment.n_visited += 1;
+        let number = u64::from(timeline.n_stints).wrapping_sub(segment.n_visited);
+        let Some(stint) = stint_at(timeline, number) else {
+            return true;
+        };
+        if segment.left == 0 || segment.n_visited > u64::from(timeline.n_stints) {
+            return true;
+        }
+        let left = segment.left.saturating_sub(segment.stretch_ns);
+        let is_first = stint.since_ns <= segment.from;
+        let own_ns = segment.until.saturating_sub(stint.since_ns).saturating_sub(
+            segment
+                .interrupted_ns
+                .saturating_sub(stint.interrupted_before_ns),
+        );
+        let is_continued = !is_first
+            && stint_at(timeline, number.wrapping_sub(1))
+                .is_some_and(|older| older.address == stint.address && older.tid == stint.tid);
+        let ns = if is_first { left } else { own_ns.min(left) };
+        visit(segment, stint, Piece { ns, is_continued });
+        if is_first {
+            return true;
+        }
+        segment.until = stint.since_ns;
+        segment.interrupted_ns = stint.interrupted_before_ns;
+    }
+    false
+}
+
+#[inline(always)]
+fn stint_at(timeline: &Timeline, number: u64) -> Option<&Stint> {
+    timeline.stints.get(number as usize & (N_STINTS - 1))
+}
