@@ -46,7 +46,7 @@ impl StackHandle {
         } else {
             syscall as u32 + 1
         };
-        Self(syscall << 16 | (id & 0x7fff) + 1)
+        Self((syscall << 16) | ((id & 0x7fff) + 1))
     }
 
     /// The number in the map of stacks.

@@ -9,8 +9,8 @@ use latency_common::timeline::StackHandle;
 
 use super::escape;
 use crate::model::{
-    KernelPaths, LEAVING_KERNEL, MainPath, Observation, Parts, StackStats, StackTally, Stacks,
-    USER_SPACE,
+    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, Observation, Parts, StackStats, StackTally,
+    Stacks, USER_SPACE,
 };
 use crate::units;
 
@@ -116,8 +116,9 @@ fn main_paths(stacks: &[StackStats]) -> Vec<MainPath> {
         .collect()
 }
 
+/// Whether it is known to have worked there.
 fn is_in_kernel(stack: &StackStats) -> bool {
-    stack.frames != [USER_SPACE]
+    stack.frames[0] != USER_SPACE && stack.frames[0] != ASLEEP
 }
 
 /// Descends from the root as long as one function has more than half of the time.
@@ -154,7 +155,7 @@ fn frame_at(stack: &StackStats, depth: usize) -> Option<&str> {
 
 /// Functions in which every task is that enters or leaves the kernel.
 fn is_entry(name: &str) -> bool {
-    const PREFIXES: [&str; 9] = [
+    const PREFIXES: [&str; 10] = [
         "entry_",
         "asm_",
         "do_syscall_64",
@@ -163,6 +164,7 @@ fn is_entry(name: &str) -> bool {
         "kthread",
         "el0",
         "invoke_syscall",
+        "irqentry_exit",
         LEAVING_KERNEL,
     ];
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -277,12 +279,14 @@ mod tests {
             tally("cp", StackHandle::new(1, READ), 25),
             tally("cp", StackHandle::new(2, READ), 20),
             tally("cp", StackHandle::new(3, -1), 500),
+            tally("cp", StackHandle::new(4, READ), 600),
         ];
         let rows = [
             (0, "clear_page read_zero vfs_read do_syscall_64"),
             (1, "iov_iter_zero read_zero vfs_read do_syscall_64"),
             (2, "do_munmap do_syscall_64"),
             (3, ""),
+            (4, "[sleep] pipe_read vfs_read do_syscall_64"),
         ];
         let found = super::stacks(&observation(stacks, &rows), &parts(600));
         let [main] = &found.main[..] else {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::symbols::{Symbol, for_each_symbol};
+use crate::model::ASLEEP;
 
 /// What stands for an address that belongs to no function.
 const UNKNOWN: &str = "[unknown]";
@@ -47,8 +48,8 @@ impl Functions {
         self.starts.dedup_by_key(|(address, _)| *address);
     }
 
-    /// What the task did whose stack this is, leaf first; empty where it was in user space. None where
-    /// nothing is known.
+    /// What the task did whose stack this is, leaf first; empty where it was in user space. One that went
+    /// to sleep has [`ASLEEP`] first. None where nothing is known.
     #[must_use]
     pub fn path(&self, addresses: &[u64]) -> Option<Vec<Arc<str>>> {
         if self.starts.is_empty() {
@@ -58,12 +59,19 @@ impl Functions {
         // An address is where a call returns to, which may be the next function; where an interrupt
         // came, it is exact.
         let mut is_exact = true;
+        let mut may_sleep = false;
         for &address in addresses {
             let name = self.name_at(address - u64::from(!is_exact));
             is_exact = is_interrupt_entry(name);
             if is_exact || is_tracing(name) {
                 path.clear();
-            } else if !(path.is_empty() && is_switch(name)) {
+                may_sleep = false;
+            } else if path.is_empty() && is_switch(name) {
+                may_sleep = name == "schedule";
+            } else {
+                if path.is_empty() && may_sleep && !gives_way(name) {
+                    path.push(ASLEEP.into());
+                }
                 path.push(name.into());
             }
         }
@@ -104,8 +112,22 @@ fn is_tracing(name: &str) -> bool {
 
 /// How a task gives up the CPU, whatever it did.
 fn is_switch(name: &str) -> bool {
-    matches!(name, "__schedule" | "schedule" | "__cond_resched")
-        || name.starts_with("preempt_schedule")
+    matches!(name, "__schedule" | "schedule")
+        || ["__cond_resched", "preempt_schedule"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a caller of `schedule` goes on as soon as it has the CPU again.
+fn gives_way(name: &str) -> bool {
+    const WAYS: [&str; 5] = [
+        "exit_to_user_mode",
+        "irqentry_exit",
+        "syscall_exit_to_user",
+        "do_notify_resume",
+        "xfer_to_guest_mode",
+    ];
+    name.contains("sched_yield") || WAYS.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -123,6 +145,9 @@ mod tests {
         ffffffff81000210 T vfs_read\n\
         ffffffff81000300 D some_data\n\
         ffffffff81000400 T do_syscall_64\n\
+        ffffffff81000450 t exit_to_user_mode_loop\n\
+        ffffffff81000480 t __do_sys_sched_yield\n\
+        ffffffff810004c0 T __cond_resched\n\
         ffffffff81000500 T hrtimer_interrupt\n\
         ffffffff81000600 T asm_sysvec_apic_timer_interrupt\n\
         ffffffffc0000000 t ext4_writepages\t[ext4]\n\
@@ -158,11 +183,20 @@ mod tests {
     #[test]
     fn our_program_and_the_switch_are_left_out() {
         let (ours, ext4) = (0xffff_ffff_c000_1010, 0xffff_ffff_c000_0010);
-        let leaf = [ours, BASE + 0x38, BASE + 0x18, BASE + 0x28];
+        let leaf = [ours, BASE + 0x38, BASE + 0x18, BASE + 0x4c8];
         check(
             &[&leaf[..], &[ext4, BASE + 0x410]].concat(),
             &["ext4_writepages[ext4]", "do_syscall_64"],
         );
+    }
+
+    #[test]
+    fn task_that_went_to_sleep_is_told_from_one_that_gave_way() {
+        let caller = |address| [BASE + 0x18, BASE + 0x28, address];
+        check(&caller(BASE + 0x220), &[ASLEEP, "vfs_read"]);
+        check(&caller(BASE + 0x460), &["exit_to_user_mode_loop"]);
+        check(&caller(BASE + 0x490), &["__do_sys_sched_yield"]);
+        check(&[BASE + 0x28, BASE + 0x610, BASE + 0x220], &["vfs_read"]);
     }
 
     /// A function that ends with a call to one that never returns has the next one behind it.

@@ -12,6 +12,9 @@ pub type KernelPaths = BTreeMap<u32, Vec<Arc<str>>>;
 /// What stands for the functions of a task that was not in the kernel.
 pub const USER_SPACE: &str = "[user]";
 
+/// What stands before the functions of a task that went to sleep there: what it did before is not known.
+pub const ASLEEP: &str = "[sleep]";
+
 /// The innermost function of a task that had done its work in the kernel.
 pub const LEAVING_KERNEL: &str = "exit_to_user_mode_loop";
 
@@ -39,7 +42,7 @@ pub struct StackStats {
     pub kernel_thread: bool,
     /// The system call it was in.
     pub syscall: Option<String>,
-    /// Its functions, leaf first; `[user]` alone for user space.
+    /// Its functions, leaf first; `[user]` alone for user space, `[sleep]` before where it went to sleep.
     pub frames: Vec<String>,
     /// The time that tasks waited.
     pub sum_ns: u64,

@@ -1,7 +1,9 @@
 //! A single wait in words: who, why, and what ran meanwhile, in order.
 
 use super::{clock, parts};
-use crate::model::{Autopsy, LEAVING_KERNEL, OverStats, Span, USER_SPACE, WakerIdent, Window};
+use crate::model::{
+    ASLEEP, Autopsy, LEAVING_KERNEL, OverStats, Span, USER_SPACE, WakerIdent, Window,
+};
 use crate::units;
 
 /// Columns of a line.
@@ -134,6 +136,10 @@ fn path(span: &Span) -> String {
     }
     match &span.syscall {
         Some(syscall) if frames[0] == LEAVING_KERNEL => format!(" (at the end of {syscall})"),
+        syscall if frames[0] == ASLEEP => {
+            let place = syscall.as_ref().or(frames.get(1));
+            place.map_or_else(String::new, |place| format!(" (until it slept in {place})"))
+        }
         syscall => {
             let leaf = frames[..frames.len().min(2)].join(" ← ");
             let syscall = syscall.as_ref();
@@ -241,6 +247,9 @@ mod tests {
             &[LEAVING_KERNEL, "b"],
             " (at the end of futex)",
         );
+        let asleep = [ASLEEP, "worker_thread", "kthread"];
+        check_path(None, &asleep, " (until it slept in worker_thread)");
+        check_path(Some("read"), &asleep, " (until it slept in read)");
         check_path(None, &[USER_SPACE], "");
         assert_eq!(path(&Span::default()), "");
     }
