@@ -83,7 +83,7 @@ fn read_row(task: Task, state: &TaskState, row: &mut TaskRecord) {
         if g::ATTRIBUTE.read() != 0 && state.is_in(TaskPhase::Queued) {
             segment::look(state, task, row.header.at_ns, &mut row.header.open_parts);
         }
-        copy_counters(&raw mut row.counters, &state.counters);
+        copy_counters(&raw mut row.counters, &raw const state.counters);
         if state.version() == before {
             return;
         }

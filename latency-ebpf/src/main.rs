@@ -41,6 +41,7 @@ mod waitlog;
 mod waker;
 mod wakeup;
 mod walk;
+mod words;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

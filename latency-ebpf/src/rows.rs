@@ -64,7 +64,7 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     let Some(mut entry) = RECORDS.reserve::<TaskRecord>(0) else {
         count_loss(Loss::ExitRecords);
         orphan_slots(state);
-        keep_unsent(&state.counters);
+        keep_unsent(&raw const state.counters);
         return;
     };
     let record = entry.as_mut_ptr();
@@ -73,15 +73,22 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     // SAFETY: the reserved record is ours until it is submitted.
     unsafe { (*record).header = header };
     // SAFETY: as above.
-    copy_counters(unsafe { &raw mut (*record).counters }, &state.counters);
+    let counters = unsafe { &raw mut (*record).counters };
+    copy_counters(counters, &raw const state.counters);
     entry.submit(NO_WAKEUP);
 }
 
-/// Copies word by word. VERIFIER: a plain assignment of this size calls `memcpy`, whose byte loop is
-/// slow and, for overlapping ranges, not accepted.
-#[inline(always)]
-pub(crate) fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
-    let (to, from) = (to.cast::<u64>(), (&raw const *from).cast::<u64>());
+/// Copies word by word.
+///
+/// VERIFIER: a plain assignment of this size calls `memcpy`, whose byte loop is slow and, for
+/// overlapping ranges, not accepted. Exported, so that it is verified once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(crate) extern "C" fn copy_counters(to: *mut TaskCounters, from: *const TaskCounters) -> u32 {
+    let (to, from) = (to.cast::<u64>(), from.cast::<u64>());
+    if to.is_null() || from.is_null() {
+        return 0;
+    }
     for word in 0..size_of::<TaskCounters>() / size_of::<u64>() {
         let (to, from) = (to.wrapping_add(word), from.wrapping_add(word));
         // SAFETY: within the structure, which is 8-byte aligned and without padding.
@@ -89,4 +96,5 @@ pub(crate) fn copy_counters(to: *mut TaskCounters, from: &TaskCounters) {
         // SAFETY: as above.
         unsafe { to.write_volatile(value) };
     }
+    0
 }

@@ -18,7 +18,8 @@ use crate::{
     task::Task,
     throttle,
     timeline::{Reading, present, read},
-    walk,
+    walk::{look_walk, part_of, settle_walk},
+    words::{clear, copy},
 };
 
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
@@ -36,6 +37,10 @@ pub(crate) struct Segment {
     pub(crate) n_visited: u64,
     /// Time of those visited last that belong to one stretch of running, which is not booked yet.
     pub(crate) stretch_ns: u64,
+    /// Time of interrupts by category: by the totals.
+    totals: [u64; N_CATEGORIES],
+    /// That of those with a name.
+    named: [u64; N_CATEGORIES],
     /// 1 where some of the wait before `from` was out of quota: totals read at its begin do not fit.
     is_shifted: u64,
 }
@@ -51,6 +56,8 @@ impl Segment {
             victim: Victim::default(),
             n_visited: 0,
             stretch_ns: 0,
+            totals: [0; N_CATEGORIES],
+            named: [0; N_CATEGORIES],
             is_shifted: 0,
         }
     }
@@ -113,7 +120,7 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &mut Timeline, no
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
         weigh(stint, ns);
-        let part = match walk::part_of(stint, task.tid()) {
+        let part = match part_of(stint, task.tid()) {
             Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
             part => part,
         };
@@ -134,7 +141,7 @@ fn end_at_large(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64
     if state.is(MOVED) {
         take_move(state, task, &mut segment);
     } else {
-        state.parts = [0; N_PARTS];
+        clear(&mut state.parts);
     }
     settle(state, task, timeline, &mut segment);
     let sums = &mut state.counters.attribution.parts;
@@ -148,7 +155,7 @@ fn end_at_large(state: &mut TaskState, task: Task, timeline: &Timeline, now: u64
 #[inline(never)]
 pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) -> u32 {
     if !state.is(MOVED) {
-        state.parts = [0; N_PARTS];
+        clear(&mut state.parts);
     }
     if let Some(timeline) = timeline(task.cpu()) {
         let mut reading = Reading::default();
@@ -177,7 +184,7 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
         return;
     };
     if state.is(MOVED) {
-        *parts = state.parts;
+        copy(parts, &state.parts);
     }
     let mut reading = Reading::default();
     read(timeline, now, &mut reading);
@@ -189,7 +196,7 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     if throttled_ns == 0 {
         take_interrupts(&mut segment, &growth(&reading, &state.base), parts);
     }
-    walk::look(parts, timeline, &mut segment);
+    look_walk(&raw mut *parts, &raw const *timeline, &raw mut segment);
     let left = segment.left;
     segment.take(parts, Part::Unattributed, left);
 }
@@ -226,7 +233,7 @@ fn settle(state: &mut TaskState, task: Task, timeline: &Timeline, segment: &mut 
         settle_interrupts(&raw mut *state, &raw const *timeline, &raw mut *segment);
     }
     segment.victim = Victim::of(task);
-    walk::settle(state, timeline, segment);
+    settle_walk(&raw mut *state, &raw const *timeline, &raw mut *segment);
     // What is older than the timeline keeps has no name.
     let left = segment.left;
     segment.take(&mut state.parts, Part::Unattributed, left);
@@ -250,30 +257,26 @@ extern "C" fn settle_interrupts(
     };
     let mut reading = Reading::default();
     read(timeline, segment.until, &mut reading);
-    let totals = growth(&reading, &state.base);
-    let mut named = [0; N_CATEGORIES];
+    segment.totals = growth(&reading, &state.base);
+    segment.named = [0; N_CATEGORIES];
     for back in 1..=N_RECENT_INTERRUPTS {
-        let number = (timeline.n_interrupts as usize).wrapping_sub(back);
-        let Some(recent) = timeline.interrupts.get(number & (N_RECENT_INTERRUPTS - 1)) else {
-            break;
-        };
-        if recent.until_ns <= segment.from {
+        let number = u64::from(timeline.n_interrupts).wrapping_sub(back as u64);
+        if name_interrupts(
+            &raw mut *state,
+            &raw const *timeline,
+            &raw mut *segment,
+            number,
+        ) != 0
+        {
             break;
         }
-        let mut within = recent.since(segment.from);
-        let category = within.source.category() as usize;
-        if let (Some(sum), Some(&total)) = (named.get_mut(category), totals.get(category)) {
-            // Of the run in which the wait began the totals know what was left.
-            within.own_ns = within.own_ns.min(total.saturating_sub(*sum));
-            *sum += within.own_ns;
-        }
-        share(state, &within);
     }
+    let named = segment.named;
     if segment.is_shifted != 0 {
         take_interrupts(segment, &named, &mut state.parts);
         return 0;
     }
-    let left = segment.left;
+    let (left, totals) = (segment.left, segment.totals);
     take_interrupts(segment, &totals, &mut state.parts);
     // What is older than the past keeps has no name.
     let [irq, softirq, tick] = named;
@@ -281,6 +284,44 @@ extern "C" fn settle_interrupts(
     if rest_ns != 0 {
         share_rest(state, rest_ns);
     }
+    0
+}
+
+/// Books one entry of the recent past by its name; 1 where it ended before the segment began.
+///
+/// VERIFIER: as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn name_interrupts(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+    number: u64,
+) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(state), Some(timeline), Some(segment)) =
+        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+    else {
+        return 1;
+    };
+    let row = number as usize & (N_RECENT_INTERRUPTS - 1);
+    let Some(recent) = timeline.interrupts.get(row) else {
+        return 1;
+    };
+    if recent.until_ns <= segment.from {
+        return 1;
+    }
+    let mut within = recent.since(segment.from);
+    let category = within.source.category() as usize;
+    if let (Some(sum), Some(&total)) = (
+        segment.named.get_mut(category),
+        segment.totals.get(category),
+    ) {
+        // Of the run in which the wait began the totals know what was left.
+        within.own_ns = within.own_ns.min(total.saturating_sub(*sum));
+        *sum += within.own_ns;
+    }
+    share(state, &within);
     0
 }
 

@@ -10,10 +10,15 @@ use latency_common::{
 use crate::{globals as g, maps::UNSENT};
 
 /// Adds the counters of a task to the total.
-#[inline(always)]
-pub(crate) fn keep_unsent(counters: &TaskCounters) {
-    let Some(total) = UNSENT.get_ptr_mut(0) else {
-        return;
+///
+/// VERIFIER: exported, so that it is verified once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(crate) extern "C" fn keep_unsent(counters: *const TaskCounters) -> u32 {
+    // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
+    let (Some(total), Some(counters)) = (UNSENT.get_ptr_mut(0), unsafe { counters.as_ref() })
+    else {
+        return 0;
     };
     // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.
     let total = unsafe { &mut *total };
@@ -46,6 +51,7 @@ pub(crate) fn keep_unsent(counters: &TaskCounters) {
     if g::ATTRIBUTE.read() != 0 {
         keep_attribution(&mut total.attribution, &counters.attribution);
     }
+    0
 }
 
 #[inline(always)]

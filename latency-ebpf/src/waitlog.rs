@@ -1,7 +1,6 @@
 //! The story of a wait that was among the longest of its CPU, or over the threshold.
 
 use latency_common::{
-    attribution::N_PARTS,
     class::WaitClass,
     cpu::CpuState,
     interrupt::Source,
@@ -17,6 +16,7 @@ use crate::{
     rows::NO_WAKEUP,
     state::TaskState,
     task::{Task, identity_at},
+    words::{clear, copy},
 };
 
 /// Records the wait that ends now where it is long enough; called before the next stint begins.
@@ -83,9 +83,10 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.here_since_ns = state.segment_since_ns;
     record.start_time_ns = task.start_boottime();
     record.cgroup_id = cgroup_id(task);
-    record.parts = state.parts;
-    if state.only_part != 0 {
-        record.parts = [0; N_PARTS];
+    if state.only_part == 0 {
+        copy(&mut record.parts, &state.parts);
+    } else {
+        clear(&mut record.parts);
         let part = (state.only_part as usize).wrapping_sub(1);
         if let Some(ns) = record.parts.get_mut(part) {
             *ns = now.saturating_sub(state.since_ns);
@@ -101,7 +102,7 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.comm = task.comm();
     record.leader_comm = task.leader().comm();
     name_waker(record, state);
-    copy_timeline(record, timeline);
+    copy_timeline(&raw mut *record, &raw const *timeline);
     entry.submit(NO_WAKEUP);
 }
 
@@ -124,12 +125,19 @@ fn name_waker(record: &mut WaitRecord, state: &TaskState) {
 }
 
 /// Copies the newest rows, whether the wait reaches that far or not: the reader knows when it began.
-#[inline(always)]
-fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
+///
+/// VERIFIER: exported, so that it is verified once.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn copy_timeline(record: *mut WaitRecord, timeline: *const Timeline) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(record), Some(timeline)) = (unsafe { (record.as_mut(), timeline.as_ref()) }) else {
+        return 0;
+    };
     for (back, to) in (1..).zip(&mut record.stints) {
         let number = (timeline.n_stints as usize).wrapping_sub(back) & (N_STINTS - 1);
         if let Some(stint) = timeline.stints.get(number) {
-            copy_stint(to, stint);
+            copy_stint(&raw mut *to, &raw const *stint);
         }
     }
     record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
@@ -141,20 +149,27 @@ fn copy_timeline(record: &mut WaitRecord, timeline: &Timeline) {
         }
     }
     record.n_interrupts = timeline.n_interrupts.min(N_WAIT_STINTS as u32);
+    0
 }
 
-#[inline(always)]
-fn copy_stint(to: &mut WaitStint, stint: &Stint) {
-    *to = WaitStint {
-        since_ns: stint.since_ns,
-        interrupted_before_ns: stint.interrupted_before_ns,
-        cgroup_id: 0,
-        tid: stint.tid,
-        tgid: 0,
-        flags: 0,
-        stack: stint.stack,
-        comm: [0; 16],
+/// Writes down a stint, and whose it was.
+///
+/// VERIFIER: exported, so that it is verified once and not for each row.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn copy_stint(to: *mut WaitStint, stint: *const Stint) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(to), Some(stint)) = (unsafe { (to.as_mut(), stint.as_ref()) }) else {
+        return 0;
     };
+    to.since_ns = stint.since_ns;
+    to.interrupted_before_ns = stint.interrupted_before_ns;
+    to.tid = stint.tid;
+    to.stack = stint.stack;
+    to.cgroup_id = 0;
+    to.tgid = 0;
+    to.flags = 0;
+    to.comm = [0; 16];
     if stint.tid != 0
         && let Some(identity) = identity_at(stint.address, stint.tid)
     {
@@ -167,4 +182,5 @@ fn copy_stint(to: &mut WaitStint, stint: &Stint) {
         };
         to.comm = identity.comm;
     }
+    0
 }

@@ -15,23 +15,39 @@ const STINTS_AT_ONCE: usize = 32;
 
 /// Charges whoever had the CPU in what is left of the segment; what is older than the timeline keeps
 /// stays.
-#[inline(always)]
-pub(crate) fn settle(state: &mut TaskState, timeline: &Timeline, segment: &mut Segment) {
+///
+/// VERIFIER: exported, so that it is verified once, whatever the caller knows about its values.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(crate) extern "C" fn settle_walk(
+    state: *mut TaskState,
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
     for _ in 0..N_STINTS / STINTS_AT_ONCE {
-        if settle_stints(&raw mut *state, &raw const *timeline, &raw mut *segment) != 0 {
+        if settle_stints(state, timeline, segment) != 0 {
             break;
         }
     }
+    0
 }
 
 /// As above, without names.
-#[inline(always)]
-pub(crate) fn look(parts: &mut [u64; N_PARTS], timeline: &Timeline, segment: &mut Segment) {
+///
+/// VERIFIER: exported, as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(crate) extern "C" fn look_walk(
+    parts: *mut [u64; N_PARTS],
+    timeline: *const Timeline,
+    segment: *mut Segment,
+) -> u32 {
     for _ in 0..N_STINTS / STINTS_AT_ONCE {
-        if look_at_stints(&raw mut *parts, &raw const *timeline, &raw mut *segment) != 0 {
+        if look_at_stints(parts, timeline, segment) != 0 {
             break;
         }
     }
+    0
 }
 
 /// What it means for the waiting task that the task of this stint had the CPU.
