@@ -9,8 +9,8 @@ use latency_common::timeline::StackHandle;
 
 use super::escape;
 use crate::model::{
-    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, Observation, Parts, StackStats, StackTally,
-    Stacks, USER_SPACE,
+    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, Observation, Parts, PathStats, StackStats,
+    StackTally, USER_SPACE,
 };
 use crate::units;
 
@@ -18,13 +18,13 @@ use crate::units;
 pub(super) type Path = (Option<String>, Vec<String>);
 
 /// All paths of an observation whose other tasks took the time in `parts`.
-pub(super) fn stacks(observation: &Observation, parts: &Parts) -> Stacks {
+pub(super) fn stacks(observation: &Observation, parts: &Parts) -> PathStats {
     let stacks = named(&observation.stacks, &observation.paths);
     let known_ns: u64 = stacks.iter().map(|row| row.sum_ns).sum();
     let whole_ns = parts.other_tasks.sum_ns + parts.unattributed.sum_ns;
     // The stacks are read a little later than the parts.
     let share = || 100.0 * units::ratio(known_ns.min(whole_ns), whole_ns);
-    Stacks {
+    PathStats {
         main: main_paths(&stacks),
         stacks,
         stacks_coverage_pct: observation

@@ -25,7 +25,7 @@ pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
 pub use paths::{
-    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, StackStats, StackTally, Stacks, USER_SPACE,
+    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, PathStats, StackStats, StackTally, USER_SPACE,
 };
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};

@@ -65,7 +65,7 @@ pub struct MainPath {
 
 /// All kernel paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Stacks {
+pub struct PathStats {
     /// The paths, largest sum first.
     pub stacks: Vec<StackStats>,
     /// Share of the time that other tasks took of which the path is known, in percent; absent where

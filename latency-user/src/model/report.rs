@@ -4,7 +4,7 @@ use latency_common::config::Detail;
 use serde::Serialize;
 
 use super::{
-    Audit, Autopsy, Censored, Host, InterruptTotalStats, Losses, OverStats, Stacks, Stats,
+    Audit, Autopsy, Censored, Host, InterruptTotalStats, Losses, OverStats, PathStats, Stats,
 };
 
 /// What a row stands for.
@@ -149,7 +149,7 @@ pub struct Report {
     /// The longest waits, taken apart, the longest first; not of intervals.
     pub longest: Vec<Autopsy>,
     /// What others did in the kernel meanwhile; not of intervals.
-    pub stacks: Stacks,
+    pub stacks: PathStats,
     /// Waits over the threshold, where one was asked for.
     pub over: Option<OverStats>,
     /// The audit of the totals.

@@ -88,10 +88,7 @@ impl Session {
         let release = kernel::release();
         let types = KernelTypes::read(&release)?;
         let features = Features::detect(&types, &release, rights);
-        features.check(&release)?;
-        if options.needs_paths {
-            features.require(KERNEL_PATHS, &release)?;
-        }
+        check(&features, &release, options)?;
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let hierarchy = options.targets.hierarchy.as_ref();
         let cgroups = CgroupNames::read(hierarchy);
@@ -326,6 +323,15 @@ impl Session {
             ..losses
         }
     }
+}
+
+/// Whether this kernel can do what was asked for.
+fn check(features: &Features, release: &str, options: &SessionOptions) -> Result<(), Error> {
+    features.check(release)?;
+    if options.needs_paths {
+        features.require(KERNEL_PATHS, release)?;
+    }
+    Ok(())
 }
 
 fn identity(row: &TaskRow) -> (u32, u64) {

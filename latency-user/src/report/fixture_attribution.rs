@@ -2,8 +2,8 @@
 
 use crate::model::{
     Autopsy, BlameStats, CulpritIdent, InterruptIdent, InterruptStats, InterruptTotalStats,
-    MainPath, PartStats, Parts, PlacementStats, Placements, Span, StackStats, Stacks, StageStats,
-    StolenStats, SyncStats, USER_SPACE, Victim, WakePathStats, WakerIdent, WakerStats,
+    MainPath, PartStats, Parts, PathStats, PlacementStats, Placements, Span, StackStats,
+    StageStats, StolenStats, SyncStats, USER_SPACE, Victim, WakePathStats, WakerIdent, WakerStats,
 };
 
 /// 45 ms of waits, and what was out of quota.
@@ -211,7 +211,7 @@ fn frames() -> Vec<String> {
 }
 
 /// A path through a system call, and user space.
-pub(super) fn stacks() -> Stacks {
+pub(super) fn stacks() -> PathStats {
     let fsync = StackStats {
         comm: "pg_dump".into(),
         kernel_thread: false,
@@ -227,7 +227,7 @@ pub(super) fn stacks() -> Stacks {
         count: 3,
         ..fsync.clone()
     };
-    Stacks {
+    PathStats {
         main: vec![MainPath {
             comm: "pg_dump".into(),
             kernel_thread: false,

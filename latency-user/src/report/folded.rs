@@ -42,7 +42,7 @@ fn escaped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Stacks;
+    use crate::model::PathStats;
 
     fn stack(comm: &str, syscall: Option<&str>, frames: &[&str]) -> StackStats {
         StackStats {
@@ -56,9 +56,9 @@ mod tests {
 
     fn rendered(stacks: Vec<StackStats>) -> String {
         render(&Report {
-            stacks: Stacks {
+            stacks: PathStats {
                 stacks,
-                ..Stacks::default()
+                ..PathStats::default()
             },
             ..Report::default()
         })

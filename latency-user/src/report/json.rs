@@ -13,7 +13,7 @@ use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
     Audit, Autopsy, Buckets, Censored, Cost, DetailLevel, GroupBy, Host, InterruptTotalStats,
-    Losses, OverStats, Report, Row, RowIdent, Stacks, Stats, Tally, Window,
+    Losses, OverStats, PathStats, Report, Row, RowIdent, Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -34,7 +34,7 @@ struct Document<'a> {
     interrupts: &'a [InterruptTotalStats],
     longest: &'a [Autopsy],
     #[serde(flatten)]
-    stacks: &'a Stacks,
+    stacks: &'a PathStats,
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<OverStats>,
     audit: &'a Audit,

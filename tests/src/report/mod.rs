@@ -49,7 +49,7 @@ pub struct Report {
     pub longest: Option<Vec<LongWait>>,
     /// What others did in the kernel.
     #[serde(flatten)]
-    pub paths: Stacks,
+    pub paths: PathStats,
 }
 
 /// The machine.

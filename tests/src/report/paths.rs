@@ -7,8 +7,9 @@ use super::Report;
 
 /// The keys of kernel paths.
 #[derive(Debug, Deserialize)]
-pub struct Stacks {
-    stacks: Option<Vec<Stack>>,
+pub struct PathStats {
+    #[serde(rename = "stacks")]
+    all: Option<Vec<Stack>>,
     /// Share of the time of other tasks that has a path.
     pub stacks_coverage_pct: Option<f64>,
     /// The threshold.
@@ -43,6 +44,6 @@ impl Stack {
 impl Report {
     /// The paths.
     pub fn stacks(&self) -> Result<&[Stack]> {
-        self.paths.stacks.as_deref().context("no key 'stacks'")
+        self.paths.all.as_deref().context("no key 'stacks'")
     }
 }
