@@ -84,7 +84,7 @@ impl StackHandle {
 }
 
 /// Stacks kept; fewer than a handle can name.
-pub const N_STACKS: u32 = 2048;
+pub const N_STACKS: u32 = 4096;
 
 /// Whose stack it was: what time is added up by.
 #[repr(C)]

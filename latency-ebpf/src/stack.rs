@@ -22,6 +22,10 @@ use crate::{
 /// Between two stacks of a CPU lies this at least: they cost more than anything else here.
 const DISTANCE_NS: u64 = 1_000_000;
 
+/// Places that a stack may have. A place is found by hash, without a second one, so it is tried anew
+/// without the innermost frames: these are our own program and how the kernel comes to it.
+const N_PLACES: u64 = 4;
+
 /// Whether somebody has waited here so long that it is of interest for whom.
 #[inline(always)]
 pub(crate) fn is_due(timeline: &Timeline, now: u64) -> bool {
@@ -45,14 +49,26 @@ pub(crate) fn take(
     if stint.tid == 0 || stint.tid != task.tid() {
         return 0;
     }
-    // SAFETY: context and map are what the helper asks for.
-    let id = unsafe { bpf_get_stackid(ctx.as_ptr(), (&raw const STACKS).cast_mut().cast(), 0) };
-    if let Ok(id) = u32::try_from(id) {
-        stint.stack = StackHandle::new(id, task.syscall());
-        return 1;
+    let Some(id) = keep(ctx) else {
+        count_loss(Loss::Stacks);
+        return 0;
+    };
+    stint.stack = StackHandle::new(id, task.syscall());
+    1
+}
+
+/// The number of the present stack, unless all its places belong to others.
+#[inline(always)]
+fn keep(ctx: &BtfTracePointContext) -> Option<u32> {
+    for n_left_out in 0..N_PLACES {
+        let stacks = (&raw const STACKS).cast_mut().cast();
+        // SAFETY: context and map are what the helper asks for.
+        let id = unsafe { bpf_get_stackid(ctx.as_ptr(), stacks, n_left_out) };
+        if let Ok(id) = u32::try_from(id) {
+            return Some(id);
+        }
     }
-    count_loss(Loss::Stacks);
-    0
+    None
 }
 
 /// Adds time that a task waited through a stint whose stack is known.

@@ -68,8 +68,12 @@ pub enum Error {
     UnreadableHierarchy { path: String, hierarchy: String },
     #[error("the cgroups lie in different hierarchies: {first} and {second}")]
     MixedHierarchies { first: String, second: String },
-    #[error("--over does not go with {0}")]
-    OverConflict(&'static str),
+    #[error("{option} does not go with {with}")]
+    Conflict {
+        option: &'static str,
+        with: &'static str,
+        help: &'static str,
+    },
     #[error("cannot write {}: {source}", path.display())]
     Output { path: PathBuf, source: io::Error },
     #[error("cannot write the flight recorder's {}: {source}", path.display())]
@@ -125,9 +129,7 @@ impl Error {
                 "use the group's path in the cpu controller's or the v2 hierarchy".into()
             }
             Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
-            Self::OverConflict(_) => {
-                "single waits are taken apart by --detail full, and printed as text or json".into()
-            }
+            Self::Conflict { help, .. } => (*help).into(),
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()

@@ -243,7 +243,13 @@ fn without_syslog_causes_are_degraded_and_it_says_so() -> Result<()> {
     let report = outcome.documents()?.pop().context("no document")?;
     let degraded = report["degraded"].to_string();
     assert!(degraded.contains("CAP_SYSLOG"), "degraded: {degraded}");
-    Ok(())
+    // Stacks without names are no stacks.
+    assert!(degraded.contains("kernel paths"), "degraded: {degraded}");
+    assert_eq!(report["stacks"], serde_json::json!([]));
+    assert!(!report["longest"].to_string().contains("\"stack\""));
+    public
+        .run_with("bpf perfmon", "record --for 1s --format folded")?
+        .fails_with(1, &["kernel addresses are hidden", "CAP_SYSLOG"])
 }
 
 #[test]

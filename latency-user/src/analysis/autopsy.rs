@@ -12,14 +12,14 @@ use latency_common::{
 };
 
 use super::attribution::{IrqNames, interrupt, parts_of, waker_ident};
-use super::escape;
-use crate::model::{Autopsy, Span, Victim, WaitEvent, WakerIdent};
+use super::{escape, paths::path};
+use crate::model::{Autopsy, KernelPaths, Span, Victim, WaitEvent, WakerIdent};
 
-/// Takes a wait apart; `irqs` names device interrupts.
+/// Takes a wait apart; `irqs` names device interrupts, `paths` stacks.
 #[must_use]
-pub fn autopsy(event: &WaitEvent, irqs: &IrqNames) -> Autopsy {
+pub fn autopsy(event: &WaitEvent, irqs: &IrqNames, paths: &KernelPaths) -> Autopsy {
     let record = &event.record;
-    let (spans, hidden_spans) = spans(record, irqs);
+    let (spans, hidden_spans) = spans(record, irqs, paths);
     Autopsy {
         victim: Victim {
             comm: escape::bytes(&record.comm),
@@ -72,7 +72,7 @@ fn hint(event: &WaitEvent) -> Option<String> {
 }
 
 /// What had the CPU since the task came to its queue, and whether that is not all.
-fn spans(record: &WaitRecord, irqs: &IrqNames) -> (Vec<Span>, bool) {
+fn spans(record: &WaitRecord, irqs: &IrqNames, paths: &KernelPaths) -> (Vec<Span>, bool) {
     let mut from = record.here_since_ns;
     let mut spans = Vec::new();
     // Out of quota it waited for nobody, whoever ran. Which part that was of a wait that moved is
@@ -95,7 +95,7 @@ fn spans(record: &WaitRecord, irqs: &IrqNames) -> (Vec<Span>, bool) {
     let has_all_stints = used(&record.stints, record.n_stints)
         .last()
         .is_some_and(|oldest| oldest.since_ns <= from);
-    spans.extend(stints_within(record, from, &interrupts));
+    spans.extend(stints_within(record, from, &interrupts, paths));
     spans.extend(interrupts.iter().map(|recent| {
         let ident = interrupt(recent.source, irqs);
         Span {
@@ -132,7 +132,12 @@ fn interrupts_within(record: &WaitRecord, from: u64) -> Vec<RecentInterrupt> {
 
 /// Stints that ended after `from`: each without the time of interrupts, by the CPU's totals. For the
 /// one in which the wait began there is no total, so that the interrupts themselves are asked.
-fn stints_within(record: &WaitRecord, from: u64, interrupts: &[RecentInterrupt]) -> Vec<Span> {
+fn stints_within(
+    record: &WaitRecord,
+    from: u64,
+    interrupts: &[RecentInterrupt],
+    paths: &KernelPaths,
+) -> Vec<Span> {
     let (mut until, mut interrupted_ns) = (record.until_ns, record.interrupted_ns);
     let mut spans = Vec::new();
     for stint in used(&record.stints, record.n_stints) {
@@ -152,7 +157,7 @@ fn stints_within(record: &WaitRecord, from: u64, interrupts: &[RecentInterrupt])
         spans.push(Span {
             at_ns,
             ns,
-            ..who(stint, record.tid)
+            ..who(stint, record.tid, paths)
         });
         (until, interrupted_ns) = (stint.since_ns, stint.interrupted_before_ns);
     }
@@ -160,7 +165,7 @@ fn stints_within(record: &WaitRecord, from: u64, interrupts: &[RecentInterrupt])
 }
 
 /// A task cannot wait for itself: then its switch-out was not seen.
-fn who(stint: &WaitStint, victim_tid: u32) -> Span {
+fn who(stint: &WaitStint, victim_tid: u32, paths: &KernelPaths) -> Span {
     match stint.tid {
         0 => Span {
             kind: "idle",
@@ -170,13 +175,18 @@ fn who(stint: &WaitStint, victim_tid: u32) -> Span {
             kind: "unseen",
             ..Span::default()
         },
-        tid => Span {
-            kind: "task",
-            comm: Some(escape::bytes(&stint.comm)),
-            tid: Some(tid),
-            tgid: Some(stint.tgid),
-            ..Span::default()
-        },
+        tid => {
+            let (syscall, stack) = path(stint.stack, paths).unzip();
+            Span {
+                kind: "task",
+                comm: Some(escape::bytes(&stint.comm)),
+                tid: Some(tid),
+                tgid: Some(stint.tgid),
+                syscall: syscall.flatten(),
+                stack,
+                ..Span::default()
+            }
+        }
     }
 }
 
@@ -224,7 +234,7 @@ mod tests {
     }
 
     fn shown(record: &WaitRecord) -> (Vec<(&'static str, u64, u64)>, bool) {
-        let (spans, hidden) = spans(record, &IrqNames::new());
+        let (spans, hidden) = spans(record, &IrqNames::new(), &KernelPaths::new());
         let spans = spans.iter().map(|span| (span.kind, span.at_ns, span.ns));
         (spans.collect(), hidden)
     }
@@ -301,7 +311,8 @@ mod tests {
         let mut record = record(&[stint(TID_UNSEEN, 900, 0)], &[], 0);
         let of = |record: WaitRecord| {
             let cgroup = "/a".into();
-            autopsy(&WaitEvent { record, cgroup }, &IrqNames::new())
+            let event = WaitEvent { record, cgroup };
+            autopsy(&event, &IrqNames::new(), &KernelPaths::new())
         };
         let lost = of(record);
         assert_eq!(

@@ -14,6 +14,7 @@ pub mod flight;
 mod group;
 mod merge;
 mod names;
+mod paths;
 mod quantile;
 mod rows;
 mod stats;
@@ -30,7 +31,7 @@ pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
     Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,
-    RowIdent, Tally, WaitEvent, Window,
+    RowIdent, Tally, Window,
 };
 use crate::units;
 
@@ -88,7 +89,8 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
             })
             .collect(),
         interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
-        longest: longest(&observation.longest, irqs, &names),
+        longest: longest(observation, irqs, &names),
+        stacks: paths::stacks(observation, &totals.parts),
         over: context.over,
         audit,
         censored: totals.censored,
@@ -101,9 +103,9 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
     }
 }
 
-fn longest(events: &[WaitEvent], irqs: &IrqNames, names: &names::Names) -> Vec<Autopsy> {
-    let taken_apart = events.iter().map(|event| {
-        let mut autopsy = autopsy(event, irqs);
+fn longest(observation: &Observation, irqs: &IrqNames, names: &names::Names) -> Vec<Autopsy> {
+    let taken_apart = observation.longest.iter().map(|event| {
+        let mut autopsy = autopsy(event, irqs, &observation.paths);
         names.complete(&mut autopsy);
         autopsy
     });

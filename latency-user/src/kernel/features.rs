@@ -13,6 +13,12 @@ use latency_common::config::Detail;
 use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::Addresses};
 use crate::Error;
 
+/// The feature that names the functions of kernel stacks.
+pub const KERNEL_PATHS: &str = "kernel paths";
+
+/// What it takes to read kernel addresses.
+const ADDRESSES_REMEDY: &str = "run as root, or add CAP_SYSLOG, with kptr_restrict below 2";
+
 /// How well a feature works here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -101,11 +107,18 @@ impl Features {
             .find(|feature| feature.is_required && feature.availability == Availability::Missing);
         match missing {
             None => Ok(()),
-            Some(feature) => Err(Error::Lacking {
-                kernel: release.to_owned(),
-                why: feature.why.clone(),
-                remedy: feature.remedy.clone(),
-            }),
+            Some(feature) => Err(lacking(feature, release)),
+        }
+    }
+
+    /// An error unless a feature that a recording was asked for is there.
+    pub fn require(&self, name: &str, release: &str) -> Result<(), Error> {
+        let feature = self.list.iter().find(|feature| feature.name == name);
+        match feature {
+            Some(feature) if feature.availability == Availability::Missing => {
+                Err(lacking(feature, release))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -120,6 +133,7 @@ impl Features {
             .list
             .iter()
             .filter(|feature| feature.availability != Availability::Available)
+            .filter(|feature| detail == Detail::Full || feature.name != KERNEL_PATHS)
             .map(|feature| format!("{}: {}", feature.name, feature.why));
         reduced.into_iter().chain(lacking).collect()
     }
@@ -127,6 +141,7 @@ impl Features {
     fn describe(&self, types: &KernelTypes, rights: Rights) -> Vec<Feature> {
         let mut list = required_features(types, rights);
         list.extend(self.causes(types, rights));
+        list.push(self.paths_feature(rights));
         list.extend(surroundings(rights));
         list
     }
@@ -175,20 +190,46 @@ impl Features {
         )
     }
 
+    fn paths_feature(&self, rights: Rights) -> Feature {
+        let why = format!("{}: stacks have no names", hidden(rights));
+        optional(
+            KERNEL_PATHS,
+            self.addresses.are_visible,
+            "stacks of whom others wait for are named by /proc/kallsyms",
+            &why,
+            ADDRESSES_REMEDY,
+        )
+    }
+
     fn tick_feature(&self, rights: Rights) -> Feature {
-        let reason = if rights.has_syslog() {
-            "kernel addresses are hidden (kptr_restrict is 2, or no kallsyms)"
-        } else {
-            "kernel addresses are hidden: CAP_SYSLOG missing"
-        };
-        let why = format!("{reason}: the end of a slice is booked as unknown");
+        let why = format!(
+            "{}: the end of a slice is booked as unknown",
+            hidden(rights)
+        );
         degradable(
             "cause: tick, hrtick",
             self.addresses.tick != 0,
             "the timers' callbacks are known by address",
             &why,
-            "run as root, or add CAP_SYSLOG",
+            ADDRESSES_REMEDY,
         )
+    }
+}
+
+/// Why addresses read as 0.
+fn hidden(rights: Rights) -> &'static str {
+    if rights.has_syslog() {
+        "kernel addresses are hidden (kptr_restrict is 2, or no kallsyms)"
+    } else {
+        "kernel addresses are hidden: CAP_SYSLOG missing"
+    }
+}
+
+fn lacking(feature: &Feature, release: &str) -> Error {
+    Error::Lacking {
+        kernel: release.to_owned(),
+        why: feature.why.clone(),
+        remedy: feature.remedy.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use aya::{
     Btf, Ebpf, Pod,
-    maps::{Array, MapData, PerCpuArray, RingBuf, Stack},
+    maps::{Array, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
     programs::{Iter, Program},
 };
 use aya_log::EbpfLogger;
@@ -21,6 +21,7 @@ use latency_common::{
     loss::N_LOSS,
     record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
     select::Control,
+    timeline::{StackHandle, StackKey, StackWeight},
 };
 
 use super::{
@@ -32,7 +33,10 @@ use super::{
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
 };
-use crate::{Error, model::InterruptTotal};
+use crate::{
+    Error,
+    model::{InterruptTotal, StackTally},
+};
 
 /// A record of the ring.
 #[derive(Debug)]
@@ -69,6 +73,8 @@ pub struct Kernel {
     ring: RingBuf<MapData>,
     cpus: Array<MapData, CpuState>,
     sources: PerCpuArray<MapData, InterruptCounters>,
+    stacks: StackTraceMap<MapData>,
+    stack_weights: PerCpuHashMap<MapData, StackKey, StackWeight>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
     shared_hists: PerCpuArray<MapData, HistSlot>,
@@ -104,15 +110,21 @@ impl Kernel {
             ring: take(&mut ebpf, "RECORDS")?,
             cpus: take(&mut ebpf, "CPUS")?,
             sources: take(&mut ebpf, "SOURCES")?,
+            stacks: take(&mut ebpf, "STACKS")?,
+            stack_weights: take(&mut ebpf, "STACK_WEIGHTS")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
             control: take(&mut ebpf, "CONTROL")?,
-            control_word: Control::default(),
+            control_word: Control {
+                stacks_over_ns: options.stacks_over_ns,
+                ..Control::default()
+            },
             logs: logs.map_err(|error| Error::Setup(format!("cannot read logs: {error}")))?,
             ebpf,
         };
         this.tell_caches()?;
+        this.write_control()?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
         let mut attachments = Vec::new();
@@ -158,6 +170,12 @@ impl Kernel {
     /// Follows what this thread spawns from now on; 0 ends it.
     pub fn follow_spawner(&mut self, tid: u32) -> Result<(), Error> {
         self.control_word.spawner_tid = tid;
+        self.write_control()
+    }
+
+    /// From now on, stacks are taken where somebody has waited longer than this.
+    pub fn take_stacks_over(&mut self, ns: u64) -> Result<(), Error> {
+        self.control_word.stacks_over_ns = ns;
         self.write_control()
     }
 
@@ -248,6 +266,30 @@ impl Kernel {
             Some(total)
         });
         totals.filter(|total| total.count > 0).collect()
+    }
+
+    /// The time that tasks waited, by the stack of who had the CPU, over all CPUs.
+    #[must_use]
+    pub fn stacks(&self) -> Vec<StackTally> {
+        let rows = self.stack_weights.iter().filter_map(Result::ok);
+        rows.map(|(key, weights)| StackTally {
+            comm: key.comm,
+            is_kernel_thread: key.is_kernel_thread != 0,
+            stack: StackHandle(key.stack),
+            sum_ns: weights.iter().map(|weight| weight.sum_ns).sum(),
+            count: weights.iter().map(|weight| weight.count).sum(),
+        })
+        .collect()
+    }
+
+    /// The addresses of a stack, leaf first.
+    #[must_use]
+    pub fn stack(&self, id: u32) -> Vec<u64> {
+        let stack = self.stacks.get(&id, 0);
+        stack.map_or_else(
+            |_| Vec::new(),
+            |stack| stack.frames().iter().map(|frame| frame.ip).collect(),
+        )
     }
 
     /// Losses by kind, over all CPUs.

@@ -4,6 +4,7 @@ pub mod btf;
 mod caches;
 mod features;
 mod flight;
+mod functions;
 mod globals;
 mod loaded;
 mod object;
@@ -13,8 +14,9 @@ mod resched;
 mod rights;
 mod symbols;
 
-pub use features::{Availability, Feature, Features};
+pub use features::{Availability, Feature, Features, KERNEL_PATHS};
 pub use flight::{FlightRings, FlightSize};
+pub use functions::Functions;
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};

@@ -74,6 +74,8 @@ pub struct LoadOptions {
     pub flight: Option<FlightSize>,
     /// Waits from this length on are recorded one by one; the longest are in any case.
     pub over_ns: Option<u64>,
+    /// Stacks are taken where somebody has waited longer than this.
+    pub stacks_over_ns: u64,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 
 use aya::maps::{Map, MapData, Stack};
-use latency_common::hist::HistSlot;
+use latency_common::hist::{HistKind, HistSlot, N_BUCKETS};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::{Error, model::Buckets};
@@ -67,6 +67,27 @@ impl HistPool {
         // SAFETY: the slot lies in the mapping; the kernel may count on meanwhile, so the copy is volatile.
         let copy = unsafe { slot.read_volatile() };
         ((copy.owner_tid, copy.owner_start_ns) == owner).then(|| buckets(&copy))
+    }
+
+    /// Waits of tasks that live, by bucket; of first waits there are no histograms.
+    #[must_use]
+    pub fn waits(&self) -> [u64; N_BUCKETS] {
+        let mut sums = [0; N_BUCKETS];
+        for slot in (0..self.n_slots).filter_map(|index| self.slot(index)) {
+            // SAFETY: the slot lies in the mapping.
+            let owner = unsafe { &raw const (*slot).owner_tid };
+            // SAFETY: as above; the kernel may set it meanwhile, so the read is volatile.
+            if unsafe { owner.read_volatile() } == 0 {
+                continue;
+            }
+            // SAFETY: as above.
+            let copy = unsafe { slot.read_volatile() };
+            if copy.kind == HistKind::Wakeup as u32 || copy.kind == HistKind::Preemption as u32 {
+                let counts = sums.iter_mut().zip(copy.buckets);
+                counts.for_each(|(sum, count)| *sum += u64::from(count));
+            }
+        }
+        sums
     }
 
     /// Clears the slot of an ended task and hands it back.

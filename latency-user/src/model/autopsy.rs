@@ -53,6 +53,12 @@ pub struct Span {
     /// Its process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tgid: Option<u32>,
+    /// The system call that the task was in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syscall: Option<String>,
+    /// Functions of the kernel that the task was in, leaf first; `[user]` alone for user space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Vec<String>>,
     /// Name of the interrupt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

@@ -10,6 +10,7 @@ mod autopsy;
 mod flight;
 mod host;
 mod observation;
+mod paths;
 mod report;
 mod stats;
 mod tally;
@@ -28,6 +29,9 @@ pub use flight::{
 };
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
+pub use paths::{
+    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, PathStats, StackStats, StackTally, USER_SPACE,
+};
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{InterruptTotal, Tally, WaitEvent};
+use super::{InterruptTotal, KernelPaths, StackTally, Tally, WaitEvent};
 
 /// Who a task is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub struct Losses {
     pub wait_records: u64,
     /// Interrupts whose begin or end was not seen; their time is in the tasks'.
     pub unpaired_interrupts: u64,
+    /// Stacks that could not be taken or kept; their time has no path.
+    pub stacks: u64,
     /// Runs of our programs that the kernel skipped since the same program was active.
     pub recursion_misses: u64,
     /// Records of a shape that this version does not know.
@@ -118,6 +120,12 @@ pub struct Observation {
     pub irq_names: BTreeMap<u32, String>,
     /// The longest waits that began and ended in the window, the longest first.
     pub longest: Vec<WaitEvent>,
+    /// Time that was waited by the stack of who had the CPU; of the whole recording only.
+    pub stacks: Vec<StackTally>,
+    /// Names for these stacks and for those of `longest`.
+    pub paths: KernelPaths,
+    /// Stacks are taken where somebody has waited longer than this.
+    pub stacks_over_ns: Option<u64>,
     /// Sums over all CPUs.
     pub cpus: CpuTotals,
     /// What was lost.

@@ -4,7 +4,8 @@ use latency_common::config::Detail;
 use serde::Serialize;
 
 use super::{
-    Audit, Autopsy, Censored, FlightDump, Host, InterruptTotalStats, Losses, OverStats, Stats,
+    Audit, Autopsy, Censored, FlightDump, Host, InterruptTotalStats, Losses, OverStats, PathStats,
+    Stats,
 };
 
 /// What a row stands for.
@@ -148,6 +149,8 @@ pub struct Report {
     pub interrupts: Vec<InterruptTotalStats>,
     /// The longest waits, taken apart, the longest first; not of intervals.
     pub longest: Vec<Autopsy>,
+    /// What others did in the kernel meanwhile; not of intervals.
+    pub stacks: PathStats,
     /// Waits over the threshold, where one was asked for.
     pub over: Option<OverStats>,
     /// The audit of the totals.

@@ -146,6 +146,7 @@ pub(super) fn losses(counts: [u64; N_LOSS]) -> Losses {
         cgroup_names: count(Loss::CgroupNames),
         wait_records: count(Loss::WaitRecords),
         unpaired_interrupts: count(Loss::UnpairedInterrupts),
+        stacks: count(Loss::Stacks),
         ..Losses::default()
     }
 }

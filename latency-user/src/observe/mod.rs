@@ -10,9 +10,11 @@ mod cost;
 mod flight;
 mod glob;
 mod interrupts;
+mod paths;
 mod session;
 mod switches;
 mod targets;
+mod threshold;
 mod waits;
 
 pub use child::{Child, status_code};

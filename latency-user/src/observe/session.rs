@@ -11,19 +11,27 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
-    interrupts::InterruptBase, switches::Reading, targets::Targets, waits::LongWaits,
+    interrupts::InterruptBase, paths, paths::Paths, switches::Reading, targets::Targets,
+    threshold::Threshold, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
-    kernel::{self, Features, FlightSize, Kernel, LoadOptions, Record, Rights, btf::KernelTypes},
-    model::{Autopsy, Buckets, DumpReason, Flight, Losses, Observation, Tally, TaskRow, WaitEvent},
+    kernel::{
+        self, Features, FlightSize, KERNEL_PATHS, Kernel, LoadOptions, Record, Rights,
+        btf::KernelTypes,
+    },
+    model::{
+        Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
+        WaitEvent,
+    },
 };
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
 const MAX_ENDED_ROWS: usize = 65_536;
 
-/// Turns between two looks at all tasks, where users decide: their changes fire no event.
-const RESELECT_TURNS: u32 = 10;
+/// Turns between two looks at all tasks, where users decide: their changes fire no event. As many lie
+/// between two looks at how long waits are.
+const TURNS_PER_LOOK: u32 = 10;
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -38,6 +46,10 @@ pub struct SessionOptions {
     pub ring_bytes: u32,
     /// Waits from this length on are handed out one by one.
     pub over_ns: Option<u64>,
+    /// Stacks are taken where somebody has waited longer than this; without, that follows the waits.
+    pub stacks_over_ns: Option<u64>,
+    /// Nothing else than stacks was asked for.
+    pub needs_paths: bool,
     /// A command to run and follow; empty for none.
     pub command: Vec<OsString>,
     /// How much the flight recorder is to hold; none without one.
@@ -68,6 +80,9 @@ pub struct Session {
     n_folded: u64,
     orphans: [Buckets; N_HISTS],
     waits: LongWaits,
+    /// None where no stacks are taken.
+    threshold: Option<Threshold>,
+    paths: Paths,
     n_malformed: u64,
 }
 
@@ -82,7 +97,8 @@ impl Session {
         let release = kernel::release();
         let types = KernelTypes::read(&release)?;
         let features = Features::detect(&types, &release, rights);
-        features.check(&release)?;
+        check(&features, &release, options)?;
+        let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let hierarchy = options.targets.hierarchy.as_ref();
         let cgroups = CgroupNames::read(hierarchy);
         let load = LoadOptions {
@@ -95,6 +111,7 @@ impl Session {
             ring_bytes: options.ring_bytes,
             flight: options.flight,
             over_ns: options.over_ns,
+            stacks_over_ns: threshold.ns(),
             has_logs: options.has_logs,
         };
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
@@ -129,6 +146,8 @@ impl Session {
             n_folded: 0,
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
+            threshold: (options.detail == Detail::Full).then_some(threshold),
+            paths: Paths::default(),
             n_malformed: 0,
         };
         Ok((session, child))
@@ -157,10 +176,16 @@ impl Session {
         self.drain();
         self.kernel.flush_logs();
         let requests = self.kernel.reselect_requests();
-        let is_due = self.targets.needs.users && self.turns.is_multiple_of(RESELECT_TURNS);
-        if is_due || requests != self.reselect_requests {
+        let is_due = self.turns.is_multiple_of(TURNS_PER_LOOK);
+        if (is_due && self.targets.needs.users) || requests != self.reselect_requests {
             self.reselect_requests = requests;
             self.kernel.select()?;
+        }
+        if is_due
+            && let Some(threshold) = &mut self.threshold
+            && threshold.follow(|| self.kernel.pool.waits())
+        {
+            self.kernel.take_stacks_over(threshold.ns())?;
         }
         self.turns = self.turns.wrapping_add(1);
         Ok(())
@@ -169,6 +194,12 @@ impl Session {
     /// Waits over the threshold since the last call, as they ended.
     pub fn take_over(&mut self) -> Vec<WaitEvent> {
         self.waits.take_over()
+    }
+
+    /// Names for the stacks of these waits.
+    pub fn paths_of(&mut self, events: &[WaitEvent]) -> KernelPaths {
+        self.paths
+            .of(&self.kernel, paths::ids_of_waits(events), false)
     }
 
     /// Names of device interrupts by number, as they are now.
@@ -216,6 +247,20 @@ impl Session {
         }
     }
 
+    /// Everything since the start, at its end: a snapshot with the stacks, which have no names yet.
+    pub fn last_snapshot(&mut self) -> Result<Observation, Error> {
+        let mut last = self.snapshot()?;
+        last.stacks = self.kernel.stacks();
+        last.stacks_over_ns = self.threshold.map(Threshold::ns);
+        Ok(last)
+    }
+
+    /// Names the stacks of the last snapshot. It takes a tenth of a second, which is not of the recording.
+    pub fn name_stacks(&mut self, last: &mut Observation) {
+        let ids = paths::ids_of_tallies(&last.stacks).chain(paths::ids_of_waits(&last.longest));
+        last.paths = self.paths.of(&self.kernel, ids, true);
+    }
+
     /// Everything since the start, now.
     pub fn snapshot(&mut self) -> Result<Observation, Error> {
         self.drain();
@@ -251,6 +296,9 @@ impl Session {
             interrupts: self.interrupts.since(&self.kernel),
             irq_names: interrupts::irq_names(),
             longest: self.waits.longest().to_vec(),
+            stacks: Vec::new(),
+            paths: KernelPaths::new(),
+            stacks_over_ns: None,
             cpus,
             losses,
             cost: self.cost.sample(),
@@ -296,6 +344,15 @@ impl Session {
             ..losses
         }
     }
+}
+
+/// Whether this kernel can do what was asked for.
+fn check(features: &Features, release: &str, options: &SessionOptions) -> Result<(), Error> {
+    features.check(release)?;
+    if options.needs_paths {
+        features.require(KERNEL_PATHS, release)?;
+    }
+    Ok(())
 }
 
 fn identity(row: &TaskRow) -> (u32, u64) {

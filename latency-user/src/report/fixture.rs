@@ -29,6 +29,7 @@ pub(super) fn report() -> Report {
         rows: vec![busy_row(), waiting_row()],
         interrupts: attribution::interrupt_totals(),
         longest: attribution::longest(),
+        stacks: attribution::stacks(),
         over: None,
         audit: audit(),
         censored: totals().censored,

@@ -2,8 +2,8 @@
 
 use crate::model::{
     Autopsy, BlameStats, CulpritIdent, InterruptIdent, InterruptStats, InterruptTotalStats,
-    PartStats, Parts, PlacementStats, Placements, Span, StageStats, StolenStats, SyncStats, Victim,
-    WakePathStats, WakerIdent, WakerStats,
+    MainPath, PartStats, Parts, PathStats, PlacementStats, Placements, Span, StackStats,
+    StageStats, StolenStats, SyncStats, USER_SPACE, Victim, WakePathStats, WakerIdent, WakerStats,
 };
 
 /// 45 ms of waits, and what was out of quota.
@@ -174,7 +174,11 @@ pub(super) fn longest() -> Vec<Autopsy> {
         },
         waker: None,
         spans: vec![
-            task("pg_dump", 991, 8_113_000_000, 9_900_000),
+            Span {
+                syscall: Some("fsync".into()),
+                stack: Some(frames()),
+                ..task("pg_dump", 991, 8_113_000_000, 9_900_000)
+            },
             interrupt("hard_irq", "virtio2-input.0", 8_114_000_000, 100_000),
             task("kworker/1:1H", 77, 8_123_000_000, 2_000_000),
         ],
@@ -198,6 +202,42 @@ pub(super) fn longest() -> Vec<Autopsy> {
         ..lost.clone()
     };
     vec![lost, woken]
+}
+
+fn frames() -> Vec<String> {
+    ["ext4_writepages[ext4]", "do_writepages", "do_syscall_64"]
+        .map(Into::into)
+        .into()
+}
+
+/// A path through a system call, and user space.
+pub(super) fn stacks() -> PathStats {
+    let fsync = StackStats {
+        comm: "pg_dump".into(),
+        kernel_thread: false,
+        syscall: Some("fsync".into()),
+        frames: frames(),
+        sum_ns: 20_000_000,
+        count: 5,
+    };
+    let user = StackStats {
+        syscall: None,
+        frames: vec![USER_SPACE.into()],
+        sum_ns: 8_000_000,
+        count: 3,
+        ..fsync.clone()
+    };
+    PathStats {
+        main: vec![MainPath {
+            comm: "pg_dump".into(),
+            kernel_thread: false,
+            function: "ext4_writepages[ext4]".into(),
+            sum_ns: 20_000_000,
+        }],
+        stacks: vec![fsync, user],
+        stacks_coverage_pct: Some(93.5),
+        stacks_over_ns: Some(1_000_000),
+    }
 }
 
 fn victim() -> Victim {

@@ -13,7 +13,7 @@ use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
     Audit, Autopsy, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host,
-    InterruptTotalStats, Losses, OverStats, Report, Row, RowIdent, Stats, Tally, Window,
+    InterruptTotalStats, Losses, OverStats, PathStats, Report, Row, RowIdent, Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -33,6 +33,8 @@ struct Document<'a> {
     rows: Rows<&'a [Row]>,
     interrupts: &'a [InterruptTotalStats],
     longest: &'a [Autopsy],
+    #[serde(flatten)]
+    stacks: &'a PathStats,
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<OverStats>,
     audit: &'a Audit,
@@ -220,6 +222,7 @@ fn document(report: &Report) -> Document<'_> {
         rows: by_kind(report.by, &report.rows),
         interrupts: &report.interrupts,
         longest: &report.longest,
+        stacks: &report.stacks,
         over: report.over,
         audit: &report.audit,
         censored: report.censored,

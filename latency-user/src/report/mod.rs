@@ -1,4 +1,4 @@
-//! Reports as bytes: text for people, JSON and CSV for programs. One format per file.
+//! Reports as bytes: text for people, JSON and CSV for programs, folded stacks for flame graphs. One format per file.
 //!
 //! A report goes in and text comes out; nothing is measured or estimated here. Names were made
 //! printable by `analysis::escape`; each format adds only its own quoting.
@@ -8,6 +8,7 @@ pub mod csv;
 mod fixture;
 #[cfg(test)]
 mod fixture_attribution;
+pub mod folded;
 pub mod json;
 pub mod perfetto;
 pub mod text;

@@ -22,8 +22,14 @@ const AROUND_NS: u64 = 5_000_000;
 
 /// Losses that this kind of host always has: no event fires while a thread of a hidden pid 1 is
 /// current, so its switch-out is missing and the wait before it was not seen. And where all tasks are
-/// recorded, a storm of somebody else's may use up the histograms, which costs percentiles only.
-const UNAVOIDABLE: [&str; 3] = ["missed_switches", "unmeasured_waits", "task_histograms"];
+/// recorded, a storm of somebody else's may use up the histograms, which costs percentiles only, and
+/// stacks of what has ended, which costs paths only.
+const UNAVOIDABLE: [&str; 4] = [
+    "missed_switches",
+    "unmeasured_waits",
+    "task_histograms",
+    "stacks",
+];
 
 /// The clocks of two virtual CPUs may differ by nanoseconds, seen once in a million switches.
 const SWITCHES_PER_CLOCK_DISORDER: u64 = 20_000;

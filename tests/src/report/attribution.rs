@@ -306,6 +306,10 @@ pub struct Span {
     pub kind: String,
     /// Thread of a task.
     pub tid: Option<u32>,
+    /// System call of a task.
+    pub syscall: Option<String>,
+    /// Functions of a task in the kernel, leaf first.
+    pub stack: Option<Vec<String>>,
     /// Its start.
     pub at_ns: u64,
     /// Its length.

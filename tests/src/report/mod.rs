@@ -6,6 +6,7 @@
 
 mod attribution;
 mod audit;
+mod paths;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::{attribution::*, audit::*};
+pub use self::{attribution::*, audit::*, paths::*};
 
 /// The document of `schedlat record --format json`.
 #[derive(Debug, Deserialize)]
@@ -46,6 +47,9 @@ pub struct Report {
     pub interrupts: Option<Vec<Interrupt>>,
     /// The longest waits.
     pub longest: Option<Vec<LongWait>>,
+    /// What others did in the kernel.
+    #[serde(flatten)]
+    pub paths: PathStats,
 }
 
 /// The machine.

@@ -7,6 +7,7 @@
 mod burn;
 mod crowd;
 mod identity;
+mod memory;
 mod pingpong;
 mod process;
 mod sleep;
@@ -150,6 +151,18 @@ enum Kind {
     },
     /// Send datagrams to itself through loopback.
     Datagrams { seconds: f64 },
+    /// Fork children that end at once, with `--mib` MiB of pages in use.
+    ForkLarge {
+        seconds: f64,
+        #[arg(long, default_value_t = 256)]
+        mib: usize,
+    },
+    /// Map and use `--mib` MiB, and unmap them, in a loop.
+    Unmap {
+        seconds: f64,
+        #[arg(long, default_value_t = 512)]
+        mib: usize,
+    },
     /// Dirty pages of a file in `directory`, and have the kernel write them.
     DirtyPages { seconds: f64, directory: PathBuf },
 }
@@ -239,6 +252,8 @@ impl Kind {
                 stress::interrupt_a_spinner(stage, time(seconds), peer_cpu)
             }
             Self::Datagrams { seconds } => traffic::send_datagrams(stage, time(seconds)),
+            Self::ForkLarge { seconds, mib } => memory::fork_with_memory(stage, time(seconds), mib),
+            Self::Unmap { seconds, mib } => memory::unmap(stage, time(seconds), mib),
             Self::DirtyPages { seconds, directory } => {
                 traffic::dirty_pages(stage, time(seconds), &directory)
             }

@@ -10,7 +10,7 @@ use crate::units;
 type Kind = (&'static str, bool, fn(&Losses) -> u64, &'static str);
 
 #[rustfmt::skip]
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     ("untracked_tasks", true, |loss| loss.untracked_tasks,
         "tasks got no storage and were not measured"),
     ("untracked_switches", true, |loss| loss.untracked_switches,
@@ -37,6 +37,8 @@ const KINDS: [Kind; 13] = [
         "long waits have no story since the ring was full; the sums hold them"),
     ("unpaired_interrupts", false, |loss| loss.unpaired_interrupts,
         "interrupts began or ended unseen; their time is taken for that of tasks"),
+    ("stacks", false, |loss| loss.stacks,
+        "stacks could not be taken or kept; their time has a culprit and no path"),
 ];
 
 /// One finding for each kind of loss in `losses`.
@@ -77,6 +79,7 @@ mod tests {
             cgroup_names: 9,
             wait_records: 12,
             unpaired_interrupts: 13,
+            stacks: 14,
             recursion_misses: 10,
             malformed_records: 11,
         };
@@ -94,6 +97,7 @@ mod tests {
             "cgroup_names",
             "wait_records",
             "unpaired_interrupts",
+            "stacks",
         ];
         assert_eq!(codes(&findings(&losses)), expected);
     }

@@ -22,7 +22,9 @@ use std::collections::HashMap;
 
 use self::tally::minus;
 use super::merge;
-use crate::model::{CostSample, CpuTotals, InterruptTotal, Losses, Observation, Tally, TaskRow};
+use crate::model::{
+    CostSample, CpuTotals, InterruptTotal, KernelPaths, Losses, Observation, Tally, TaskRow,
+};
 
 /// What happened from `earlier` to `later`, two snapshots of one recording. Tasks to which nothing
 /// happened have no row.
@@ -58,6 +60,9 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         interrupts: interrupts_minus(&later.interrupts, &earlier.interrupts),
         irq_names: later.irq_names.clone(),
         longest: Vec::new(),
+        stacks: Vec::new(),
+        paths: KernelPaths::new(),
+        stacks_over_ns: None,
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
         cost: cost_minus(later.cost, earlier.cost),
@@ -110,7 +115,7 @@ fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
     growth!(later, earlier, Losses {
         missed_switches, unmeasured_waits, untracked_tasks, untracked_switches, exit_records,
         folded_rows, task_histograms, clock_backwards, cgroup_names, wait_records,
-        unpaired_interrupts, recursion_misses, malformed_records;
+        unpaired_interrupts, stacks, recursion_misses, malformed_records;
     })
 }
 

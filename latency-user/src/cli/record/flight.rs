@@ -17,7 +17,7 @@ use crate::{
     Error,
     analysis::{self, flight},
     cli::output,
-    model::{Autopsy, Flight, FlightDump, WaitEvent},
+    model::{Autopsy, Flight, FlightDump, KernelPaths, WaitEvent},
     report::perfetto,
 };
 
@@ -80,7 +80,8 @@ impl FlightLog {
     pub(super) fn note(&mut self, events: &[WaitEvent], irqs: &BTreeMap<u32, String>) -> bool {
         let waits = events.iter().map(|event| Autopsy {
             spans: Vec::new(),
-            ..analysis::autopsy(event, irqs)
+            // The trace has the events themselves.
+            ..analysis::autopsy(event, irqs, &KernelPaths::new())
         });
         self.waits.note(waits, Instant::now())
     }

@@ -54,6 +54,10 @@ pub(super) struct RecordArgs {
     /// Print each wait of at least this length as it ends, taken apart, e.g. from 1ms on
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     over: Option<Nanos>,
+    /// Look at what others do in the kernel where a task has waited longer, e.g. than 1ms; without it the
+    /// longest hundredth of all waits decides
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    stacks_over: Option<Nanos>,
     /// What a row stands for
     #[arg(long, value_enum, default_value_t = By::Tid)]
     by: By,
@@ -129,9 +133,14 @@ enum By {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
+    /// A summary for people
     Text,
+    /// Everything, for programs
     Json,
+    /// Rows for spreadsheets
     Csv,
+    /// Kernel paths of whom others waited for, for flame graphs
+    Folded,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -237,12 +246,45 @@ impl RecordArgs {
 
     /// Refuses what does not go together.
     fn check(&self) -> Result<(), crate::Error> {
-        let conflict = match (self.over, self.detail, self.format) {
-            (None, ..) | (Some(_), DetailArg::Full, Format::Text | Format::Json) => return Ok(()),
-            (Some(_), DetailArg::Full, Format::Csv) => "--format csv",
-            (Some(_), ..) => "less than --detail full",
-        };
-        Err(crate::Error::OverConflict(conflict))
+        let is_reduced = !matches!(self.detail, DetailArg::Full);
+        let is_folded = matches!(self.format, Format::Folded);
+        let is_csv = matches!(self.format, Format::Csv);
+        let detail = "less than --detail full";
+        let single = "single waits are taken apart by --detail full, and printed as text or json";
+        let stacks = "stacks are taken by --detail full";
+        let whole = "folded stacks are of a whole recording, with --detail full";
+        let conflicts = [
+            (
+                self.over.is_some() && is_csv,
+                "--over",
+                "--format csv",
+                single,
+            ),
+            (
+                self.over.is_some() && is_folded,
+                "--over",
+                "--format folded",
+                single,
+            ),
+            (self.over.is_some() && is_reduced, "--over", detail, single),
+            (
+                self.stacks_over.is_some() && is_reduced,
+                "--stacks-over",
+                detail,
+                stacks,
+            ),
+            (is_folded && is_reduced, "--format folded", detail, whole),
+            (
+                is_folded && self.interval.is_some(),
+                "--format folded",
+                "--interval",
+                whole,
+            ),
+        ];
+        let found = conflicts.into_iter().find(|(is_conflict, ..)| *is_conflict);
+        found.map_or(Ok(()), |(_, option, with, help)| {
+            Err(crate::Error::Conflict { option, with, help })
+        })
     }
 
     fn options(&self) -> anyhow::Result<SessionOptions> {
@@ -260,6 +302,8 @@ impl RecordArgs {
             n_hists: self.max_histograms,
             ring_bytes: self.ring_bytes,
             over_ns: self.over.map(Nanos::as_ns),
+            stacks_over_ns: self.stacks_over.map(Nanos::as_ns),
+            needs_paths: matches!(self.format, Format::Folded),
             command: self.command.clone(),
             flight: self.flight.map(|window| FlightSize {
                 window_ns: window.as_ns(),
@@ -315,5 +359,19 @@ mod tests {
         check("--over 1ms --format csv", Some(csv));
         let detail = "--over does not go with less than --detail full";
         check("--over 1ms --detail causes", Some(detail));
+        let folded = "--over does not go with --format folded";
+        check("--over 1ms --format folded", Some(folded));
+    }
+
+    #[test]
+    fn stacks_take_full_detail_and_folded_ones_a_whole_recording() {
+        check("--stacks-over 1ms --format folded", None);
+        check("--stacks-over 1ms --interval 1s --format csv", None);
+        let detail = "--stacks-over does not go with less than --detail full";
+        check("--stacks-over 1ms --detail causes", Some(detail));
+        let detail = "--format folded does not go with less than --detail full";
+        check("--format folded --detail basic", Some(detail));
+        let interval = "--format folded does not go with --interval";
+        check("--format folded --interval 1s", Some(interval));
     }
 }

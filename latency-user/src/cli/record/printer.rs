@@ -11,8 +11,8 @@ use crate::{
     Error,
     analysis::{self, Context},
     cli::output::Output,
-    model::{FlightDump, GroupBy, Host, Observation, Report, WaitEvent, Window},
-    report::{csv, json, text},
+    model::{FlightDump, GroupBy, Host, KernelPaths, Observation, Report, WaitEvent, Window},
+    report::{csv, folded, json, text},
 };
 
 /// What only the whole report says.
@@ -58,7 +58,7 @@ impl Printer {
             return Ok(());
         }
         let line = match self.format {
-            Format::Text => return Ok(()),
+            Format::Text | Format::Folded => return Ok(()),
             Format::Json => json::start_line(&self.host, &self.target, start_at_ns, start_wall_ns),
             Format::Csv => csv::interval_header(),
         };
@@ -73,6 +73,7 @@ impl Printer {
             Format::Text => text::interval_line(&report, self.n_intervals),
             Format::Json => json::interval_line(&report, self.n_intervals),
             Format::Csv => csv::interval_rows(&report, self.n_intervals),
+            Format::Folded => String::new(),
         };
         self.output.write(&line)
     }
@@ -82,6 +83,7 @@ impl Printer {
         &mut self,
         events: &[WaitEvent],
         irqs: &BTreeMap<u32, String>,
+        paths: &KernelPaths,
     ) -> Result<(), Error> {
         let Some(over) = &mut self.over else {
             return Ok(());
@@ -91,10 +93,10 @@ impl Printer {
             let Some(n_skipped) = over.admit(now) else {
                 continue;
             };
-            let wait = analysis::autopsy(event, irqs);
+            let wait = analysis::autopsy(event, irqs, paths);
             let text = match self.format {
                 Format::Json => json::wait_line(&wait, n_skipped),
-                Format::Text | Format::Csv => text::autopsy(&wait, &self.window),
+                Format::Text | Format::Csv | Format::Folded => text::autopsy(&wait, &self.window),
             };
             self.output.write(&text)?;
         }
@@ -115,6 +117,7 @@ impl Printer {
             Format::Json => json::render(&report),
             Format::Csv if self.is_stream => csv::final_rows(&report),
             Format::Csv => csv::render(&report),
+            Format::Folded => folded::render(&report),
         };
         self.output.write(&text)?;
         Ok(report.audit.ok)

@@ -82,7 +82,7 @@ pub(super) async fn record(
     if let (End::Terminate, Some(child)) = (end, &recording.child) {
         child.terminate();
     }
-    let whole = recording.session.snapshot()?;
+    let mut whole = recording.session.last_snapshot()?;
     // A dump that they ask for is made at once.
     recording.print_waits()?;
     recording.dump(DumpReason::End);
@@ -90,6 +90,7 @@ pub(super) async fn record(
         recording.print_interval(&whole)?;
     }
     let cpu_pct = percent_of_window(cpu_time().saturating_sub(cpu_at_start), &whole);
+    recording.session.name_stacks(&mut whole);
     let Recording {
         session,
         child,
@@ -218,7 +219,8 @@ impl Recording {
             return Ok(false);
         }
         let irqs = self.session.irq_names();
-        self.printer.waits(&events, &irqs)?;
+        let paths = self.session.paths_of(&events);
+        self.printer.waits(&events, &irqs, &paths)?;
         let flight = self.flight.as_mut();
         Ok(flight.is_some_and(|log| log.note(&events, &irqs)))
     }

@@ -1,7 +1,9 @@
 //! A single wait in words: who, why, and what ran meanwhile, in order.
 
 use super::{clock, parts};
-use crate::model::{Autopsy, OverStats, Span, WakerIdent, Window};
+use crate::model::{
+    ASLEEP, Autopsy, LEAVING_KERNEL, OverStats, Span, USER_SPACE, WakerIdent, Window,
+};
 use crate::units;
 
 /// Columns of a line.
@@ -110,7 +112,10 @@ fn spans(spans: &[Span]) -> Vec<String> {
     let mut words: Vec<_> = spans
         .iter()
         .filter(|span| span.ns >= least_ns)
-        .map(|span| format!("{} {}", name_of_span(span), units::duration(span.ns)))
+        .map(|span| {
+            let (name, path) = (name_of_span(span), path(span));
+            format!("{name} {}{path}", units::duration(span.ns))
+        })
         .collect();
     let rest = spans.iter().filter(|span| span.ns < least_ns);
     let (n_rest, rest_ns) = rest.fold((0, 0), |(n, sum), span| (n + 1, sum + span.ns));
@@ -121,6 +126,27 @@ fn spans(spans: &[Span]) -> Vec<String> {
         ));
     }
     words
+}
+
+/// Where in the kernel a task was: the function and its caller, and the system call.
+fn path(span: &Span) -> String {
+    let frames = span.stack.as_deref().unwrap_or_default();
+    if frames.is_empty() || frames == [USER_SPACE] {
+        return String::new();
+    }
+    match &span.syscall {
+        Some(syscall) if frames[0] == LEAVING_KERNEL => format!(" (at the end of {syscall})"),
+        syscall if frames[0] == ASLEEP => {
+            let place = syscall.as_ref().or(frames.get(1));
+            place.map_or_else(String::new, |place| format!(" (until it slept in {place})"))
+        }
+        syscall => {
+            let leaf = frames[..frames.len().min(2)].join(" ← ");
+            let syscall = syscall.as_ref();
+            let syscall = syscall.map_or_else(String::new, |name| format!(", in {name}"));
+            format!(" (kernel: {leaf}{syscall})")
+        }
+    }
 }
 
 fn name_of_span(span: &Span) -> String {
@@ -168,8 +194,8 @@ mod tests {
     fn wait_is_told_in_order() {
         insta::assert_snapshot!(longest(0), @"
         12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
-          preempted by the tick; then pg_dump[991] 9.90 ms, 3 × irq virtio2-input.0 100 µs,
-          kworker/1:1H[77] 2.00 ms
+          preempted by the tick; then pg_dump[991] 9.90 ms (kernel: ext4_writepages[ext4] ← do_writepages, in fsync),
+          3 × irq virtio2-input.0 100 µs, kworker/1:1H[77] 2.00 ms
           hint: pinned to CPU 1
         ");
     }
@@ -199,6 +225,33 @@ mod tests {
             ("softirq RCU 9 ns", "8 shorter ones 36 ns")
         );
         assert_eq!(spans(&many[..2]), ["softirq RCU 1 ns", "softirq RCU 2 ns"]);
+    }
+
+    #[track_caller]
+    fn check_path(syscall: Option<&str>, frames: &[&str], expected: &str) {
+        let frames = frames.iter().map(ToString::to_string).collect();
+        let span = Span {
+            syscall: syscall.map(Into::into),
+            stack: Some(frames),
+            ..Span::default()
+        };
+        assert_eq!(path(&span), expected);
+    }
+
+    #[test]
+    fn path_is_the_function_its_caller_and_the_system_call() {
+        check_path(Some("read"), &["a", "b", "c"], " (kernel: a ← b, in read)");
+        check_path(None, &["worker_thread"], " (kernel: worker_thread)");
+        check_path(
+            Some("futex"),
+            &[LEAVING_KERNEL, "b"],
+            " (at the end of futex)",
+        );
+        let asleep = [ASLEEP, "worker_thread", "kthread"];
+        check_path(None, &asleep, " (until it slept in worker_thread)");
+        check_path(Some("read"), &asleep, " (until it slept in read)");
+        check_path(None, &[USER_SPACE], "");
+        assert_eq!(path(&Span::default()), "");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn render(report: &Report, top: usize) -> String {
     if has_samples(report) {
         sections.push(waits::render(&report.totals, report.detail));
         if report.detail == DetailLevel::Full {
-            sections.push(parts::render(&report.totals));
+            sections.push(parts::render(&report.totals, &report.stacks.main));
             sections.extend(wakeups::render(&report.totals));
         }
         sections.extend(tasks::render(report, top));
@@ -128,6 +128,7 @@ fn losses(losses: &Losses) -> String {
         cgroup_names,
         wait_records,
         unpaired_interrupts,
+        stacks,
         recursion_misses,
         malformed_records,
     } = *losses;
@@ -143,6 +144,7 @@ fn losses(losses: &Losses) -> String {
         (cgroup_names, "cgroup names"),
         (wait_records, "stories of long waits"),
         (unpaired_interrupts, "unpaired interrupts"),
+        (stacks, "stacks"),
         (recursion_misses, "recursion misses"),
         (malformed_records, "malformed records"),
     ];
@@ -211,7 +213,7 @@ mod tests {
 
         what the waits were made of      times  longest      sum   share
         other tasks                                      39.0 ms   3.1 %
-          pg_dump[991]                      11  7.40 ms  37.0 ms   3.0 %  of /backup.slice
+          pg_dump[991]                      11  7.40 ms  37.0 ms   3.0 %  of /backup.slice; 54 % in ext4_writepages[ext4]
           kworker/1:1H, several threads     11   400 µs  2.00 ms  0.16 %  kernel
         interrupts                                       1.00 ms  0.08 %
           virtio2-input.0                   50            900 µs  0.07 %
@@ -243,8 +245,8 @@ mod tests {
         4122  pg\x1b[31m  postgres      0           –           –         –        –   1.20 s   96 %    0 ns  >= 1.20 s, still waiting; ended
 
         the longest: 12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
-          preempted by the tick; then pg_dump[991] 9.90 ms, 3 × irq virtio2-input.0 100 µs,
-          kworker/1:1H[77] 2.00 ms
+          preempted by the tick; then pg_dump[991] 9.90 ms (kernel: ext4_writepages[ext4] ← do_writepages, in fsync),
+          3 × irq virtio2-input.0 100 µs, kworker/1:1H[77] 2.00 ms
           hint: pinned to CPU 1
 
         audit: ok                           waits     ours  the kernel's   apart

@@ -5,7 +5,7 @@
 
 use super::table;
 use super::waits::share;
-use crate::model::{BlameStats, InterruptStats, Parts, Stats};
+use crate::model::{BlameStats, InterruptStats, MainPath, Parts, Stats};
 use crate::units;
 
 /// Culprits, or interrupts of a kind, that are named.
@@ -26,8 +26,9 @@ pub(super) fn name(key: &str) -> &'static str {
     }
 }
 
-/// The parts that occur, with names, and what interrupts took from running tasks.
-pub(super) fn render(stats: &Stats) -> String {
+/// The parts that occur, with names, and what interrupts took from running tasks; `paths` says where in
+/// the kernel culprits were.
+pub(super) fn render(stats: &Stats, paths: &[MainPath]) -> String {
     let columns = [
         "what the waits were made of",
         "times",
@@ -44,7 +45,7 @@ pub(super) fn render(stats: &Stats) -> String {
         }
         rows.push(row(name(key), None, None, sum_ns, whole));
         match key {
-            "other_tasks" => rows.extend(culprits(&stats.blame, whole)),
+            "other_tasks" => rows.extend(culprits(&stats.blame, paths, whole)),
             "hard_irq" => rows.extend(interrupts(stats, &["hard_irq", "vector"], whole)),
             "softirq" => rows.extend(interrupts(stats, &["softirq"], whole)),
             _ => {}
@@ -79,7 +80,7 @@ struct Named<'a> {
     max_ns: u64,
 }
 
-fn culprits(blame: &[BlameStats], whole: u64) -> Vec<Vec<String>> {
+fn culprits(blame: &[BlameStats], paths: &[MainPath], whole: u64) -> Vec<Vec<String>> {
     let mut named: Vec<Named<'_>> = Vec::new();
     for row in blame {
         let is_same = |known: &&mut Named<'_>| {
@@ -106,7 +107,11 @@ fn culprits(blame: &[BlameStats], whole: u64) -> Vec<Vec<String>> {
     let mut rows: Vec<_> = named
         .iter()
         .take(N_NAMES)
-        .map(|named| culprit_row(named, whole))
+        .map(|row| {
+            let mut cells = culprit_row(row, whole);
+            cells[5] += &in_kernel(row, &named, paths);
+            cells
+        })
         .collect();
     let others = named.get(N_NAMES..).unwrap_or_default();
     if !others.is_empty() {
@@ -134,6 +139,25 @@ fn culprit_row(named: &Named<'_>, whole: u64) -> Vec<String> {
         _ => format!("of {}", culprit.cgroup),
     };
     cells
+}
+
+/// Where in the kernel a culprit mostly was, if it was. Paths know names only, so that they say
+/// nothing where a name has several kinds.
+fn in_kernel(culprit: &Named<'_>, all: &[Named<'_>], paths: &[MainPath]) -> String {
+    let comm_of = |named: &Named<'_>| {
+        let culprit = &named.first.culprit;
+        (culprit.comm.clone(), culprit.kind == "kernel_thread")
+    };
+    let comm = comm_of(culprit);
+    let is_only = all.iter().filter(|named| comm_of(named) == comm).count() == 1;
+    let path = paths
+        .iter()
+        .find(|path| (&path.comm, path.kernel_thread) == (&comm.0, comm.1))
+        .filter(|path| is_only && path.sum_ns >= culprit.sum_ns / 100);
+    path.map_or_else(String::new, |path| {
+        let share = share(path.sum_ns.min(culprit.sum_ns), culprit.sum_ns);
+        format!("; {share} in {}", path.function)
+    })
 }
 
 fn interrupts(stats: &Stats, kinds: &[&str], whole: u64) -> Vec<Vec<String>> {
@@ -205,7 +229,7 @@ mod tests {
             }
             stats.blame.push(row);
         }
-        let names: Vec<_> = culprits(&stats.blame, stats.waited_ns)
+        let names: Vec<_> = culprits(&stats.blame, &[], stats.waited_ns)
             .into_iter()
             .map(|row| format!("{}: {}", row[0].trim(), row[1]))
             .collect();
@@ -218,6 +242,24 @@ mod tests {
             "2 other names: 22",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn path_is_said_of_the_only_culprit_of_its_name() {
+        let report = fixture::report();
+        let remark = |blame: &[BlameStats], sum_ns| {
+            let mut path = report.stacks.main[0].clone();
+            path.sum_ns = sum_ns;
+            let row = &culprits(blame, &[path], 1)[0];
+            row[5].split_once("; ").map(|(_, path)| path.to_owned())
+        };
+        let mut blame = report.totals.blame.clone();
+        let half = remark(&blame, blame[0].sum_ns / 2);
+        assert_eq!(half.as_deref(), Some("50 % in ext4_writepages[ext4]"));
+        assert_eq!(remark(&blame, blame[0].sum_ns / 101), None);
+        blame.push(blame[0].clone());
+        blame[2].culprit.kind = "same_process";
+        assert_eq!(remark(&blame, blame[0].sum_ns / 2), None);
     }
 
     #[test]
