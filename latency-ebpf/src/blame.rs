@@ -11,6 +11,8 @@ use latency_common::{
 
 use crate::{
     cgroup::cgroup_id,
+    given::{given, given_mut},
+    maps::word,
     state::TaskState,
     task::Task,
     timeline::face,
@@ -83,16 +85,15 @@ extern "C" fn blame_another(
     ns: u64,
     victim: *const Victim,
 ) -> u32 {
-    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
     let (Some(attribution), Some(timeline), Some(victim)) =
-        (unsafe { (attribution.as_mut(), timeline.as_ref(), victim.as_ref()) })
+        (given_mut(attribution), given(timeline), given(victim))
     else {
         return 0;
     };
     let mut least = 0;
     let mut least_ns = u64::MAX;
-    for index in 0..N_CULPRIT_TASKS {
-        let Some(row) = attribution.culprits.get_mut(index) else {
+    for index in 0..word(N_CULPRIT_TASKS) {
+        let Some(row) = attribution.culprits.get_mut(index as usize) else {
             return 0;
         };
         if row.tid == tid {
@@ -114,8 +115,8 @@ extern "C" fn blame_another(
     if ns < least_ns {
         return blame_name(&raw mut *attribution, &raw const *face, kind, ns);
     }
-    free_row(&raw mut *attribution, least as u32);
-    let Some(row) = attribution.culprits.get_mut(least) else {
+    free_row(&raw mut *attribution, least);
+    let Some(row) = attribution.culprits.get_mut(least as usize) else {
         return 0;
     };
     row.kind = kind;
@@ -154,8 +155,7 @@ extern "C" fn blame_name(
     kind: u32,
     ns: u64,
 ) -> u32 {
-    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
-    let (Some(attribution), Some(face)) = (unsafe { (attribution.as_mut(), face.as_ref()) }) else {
+    let (Some(attribution), Some(face)) = (given_mut(attribution), given(face)) else {
         return 0;
     };
     let (_, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
@@ -179,8 +179,7 @@ extern "C" fn blame_name(
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn free_row(attribution: *mut Attribution, lost: u32) -> u32 {
-    // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
-    let Some(attribution) = (unsafe { attribution.as_mut() }) else {
+    let Some(attribution) = given_mut(attribution) else {
         return 0;
     };
     let (tasks, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
@@ -252,8 +251,7 @@ pub(crate) fn share_rest(state: &mut TaskState, ns: u64) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn share_among(attribution: *mut Attribution, source: u32, count: u32, ns: u64) -> u32 {
-    // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
-    let Some(attribution) = (unsafe { attribution.as_mut() }) else {
+    let Some(attribution) = given_mut(attribution) else {
         return 0;
     };
     let source = Source(source);

@@ -21,6 +21,7 @@ mod cgroup;
 mod counters;
 mod empty;
 mod flight;
+mod given;
 mod globals;
 mod hist;
 mod interrupt;

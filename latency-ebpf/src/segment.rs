@@ -12,7 +12,8 @@ use latency_common::{
 
 use crate::{
     blame::{Victim, blame, share, share_rest},
-    maps::timeline,
+    given::{given, given_mut},
+    maps::{timeline, word},
     stack::weigh,
     state::{COUNTED, MOVED, TaskState},
     task::Task,
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// Stints visited at a move, which happens under the locks of two CPUs.
-const MAX_VISITED_AT_MOVE: u64 = 64;
+const MAX_VISITED_AT_MOVE: u32 = 64;
 
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
 #[repr(C)]
@@ -37,9 +38,9 @@ pub(crate) struct Segment {
     /// For who is waiting, where several had the CPU.
     pub(crate) victim: Victim,
     /// Stints that were visited, and how many may be.
-    pub(crate) n_visited: u64,
+    pub(crate) n_visited: u32,
     /// See `n_visited`.
-    pub(crate) max_visited: u64,
+    pub(crate) max_visited: u32,
     /// Time of those visited last that belong to one stretch of running, which is not booked yet.
     pub(crate) stretch_ns: u64,
     /// Time of interrupts by category: by the totals.
@@ -60,7 +61,7 @@ impl Segment {
             interrupted_ns,
             victim: Victim::default(),
             n_visited: 0,
-            max_visited: N_STINTS as u64,
+            max_visited: word(N_STINTS),
             stretch_ns: 0,
             totals: [0; N_CATEGORIES],
             named: [0; N_CATEGORIES],
@@ -258,9 +259,8 @@ extern "C" fn settle_interrupts(
     timeline: *const Timeline,
     segment: *mut Segment,
 ) -> u32 {
-    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
     let (Some(state), Some(timeline), Some(segment)) =
-        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+        (given_mut(state), given(timeline), given_mut(segment))
     else {
         return 0;
     };
@@ -268,8 +268,8 @@ extern "C" fn settle_interrupts(
     read(timeline, segment.until, &mut reading);
     segment.totals = growth(&reading, &state.base);
     segment.named = [0; N_CATEGORIES];
-    for back in 1..=N_RECENT_INTERRUPTS {
-        let number = u64::from(timeline.n_interrupts).wrapping_sub(back as u64);
+    for back in 1..=word(N_RECENT_INTERRUPTS) {
+        let number = timeline.n_interrupts.wrapping_sub(back);
         if name_interrupts(
             &raw mut *state,
             &raw const *timeline,
@@ -305,11 +305,10 @@ extern "C" fn name_interrupts(
     state: *mut TaskState,
     timeline: *const Timeline,
     segment: *mut Segment,
-    number: u64,
+    number: u32,
 ) -> u32 {
-    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
     let (Some(state), Some(timeline), Some(segment)) =
-        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+        (given_mut(state), given(timeline), given_mut(segment))
     else {
         return 1;
     };

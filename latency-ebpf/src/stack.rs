@@ -13,8 +13,9 @@ use latency_common::{
 };
 
 use crate::{
+    given::given,
     globals as g,
-    maps::{STACK_WEIGHTS, STACKS, control, count_loss},
+    maps::{STACK_WEIGHTS, STACKS, control, count_loss, word},
     task::Task,
     timeline::{face, present_mut},
 };
@@ -77,8 +78,7 @@ fn keep(ctx: &BtfTracePointContext) -> Option<u32> {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn weigh_stack(timeline: *const Timeline, tid: u32, stack: u32, ns: u64) -> u32 {
-    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
-    let Some(timeline) = (unsafe { timeline.as_ref() }) else {
+    let Some(timeline) = given(timeline) else {
         return 0;
     };
     let Some(face) = face(timeline, tid) else {
@@ -90,12 +90,13 @@ extern "C" fn weigh_stack(timeline: *const Timeline, tid: u32, stack: u32, ns: u
         stack,
         is_kernel_thread: face.is_kernel_thread,
     };
-    if !add_weight(&key, ns) {
-        // A row that another CPU has made meanwhile stays.
-        let _ = STACK_WEIGHTS.insert(&key, &StackWeight::default(), BPF_NOEXIST);
-        if !add_weight(&key, ns) {
-            count_loss(Loss::Stacks);
-        }
+    if add_weight(&key, ns) {
+        return 0;
+    }
+    // Refused where another CPU has made the row meanwhile, which then is as good.
+    let is_made = STACK_WEIGHTS.insert(key, StackWeight::default(), BPF_NOEXIST);
+    if !add_weight(&key, ns) && is_made.is_err() {
+        count_loss(Loss::Stacks);
     }
     0
 }
@@ -139,7 +140,7 @@ pub(crate) fn sample_sync(ctx: &BtfTracePointContext, cpu: &mut CpuState) -> Syn
 #[inline(never)]
 fn read_sync(ctx: &BtfTracePointContext) -> Sync {
     let mut frames = [0_u64; N_FRAMES];
-    let n_bytes = size_of_val(&frames) as u32;
+    let n_bytes = word(size_of_val(&frames));
     // SAFETY: the buffer has the length given.
     let read = unsafe { bpf_get_stack(ctx.as_ptr(), (&raw mut frames).cast(), n_bytes, 0) };
     if read <= 0 {

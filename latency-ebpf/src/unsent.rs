@@ -7,7 +7,7 @@ use latency_common::{
     interrupt::{N_CATEGORIES, Source},
 };
 
-use crate::{globals as g, maps::UNSENT};
+use crate::{given::given, globals as g, maps::UNSENT};
 
 /// Adds the counters of a task to the total.
 ///
@@ -15,9 +15,7 @@ use crate::{globals as g, maps::UNSENT};
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub(crate) extern "C" fn keep_unsent(counters: *const TaskCounters) -> u32 {
-    // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
-    let (Some(total), Some(counters)) = (UNSENT.get_ptr_mut(0), unsafe { counters.as_ref() })
-    else {
+    let (Some(total), Some(counters)) = (UNSENT.get_ptr_mut(0), given(counters)) else {
         return 0;
     };
     // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.

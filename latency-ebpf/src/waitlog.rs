@@ -11,8 +11,9 @@ use latency_common::{
 
 use crate::{
     cgroup::cgroup_id,
+    given::{given, given_mut},
     globals as g,
-    maps::{LONGEST, RECORDS, count_loss},
+    maps::{LONGEST, RECORDS, count_loss, word},
     rows::NO_WAKEUP,
     state::TaskState,
     task::Task,
@@ -131,8 +132,7 @@ fn name_waker(record: &mut WaitRecord, state: &TaskState) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn copy_timeline(record: *mut WaitRecord, timeline: *const Timeline) -> u32 {
-    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
-    let (Some(record), Some(timeline)) = (unsafe { (record.as_mut(), timeline.as_ref()) }) else {
+    let (Some(record), Some(timeline)) = (given_mut(record), given(timeline)) else {
         return 0;
     };
     for (back, to) in (1..).zip(&mut record.stints) {
@@ -141,7 +141,7 @@ extern "C" fn copy_timeline(record: *mut WaitRecord, timeline: *const Timeline) 
             copy_stint(&raw mut *to, &raw const *timeline, &raw const *stint);
         }
     }
-    record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
+    record.n_stints = timeline.n_stints.min(word(N_WAIT_STINTS));
     for (back, to) in (1..).zip(&mut record.interrupts) {
         let number =
             (timeline.n_interrupts as usize).wrapping_sub(back) & (N_RECENT_INTERRUPTS - 1);
@@ -149,7 +149,7 @@ extern "C" fn copy_timeline(record: *mut WaitRecord, timeline: *const Timeline) 
             *to = *recent;
         }
     }
-    record.n_interrupts = timeline.n_interrupts.min(N_WAIT_STINTS as u32);
+    record.n_interrupts = timeline.n_interrupts.min(word(N_WAIT_STINTS));
     0
 }
 
@@ -163,9 +163,7 @@ extern "C" fn copy_stint(
     timeline: *const Timeline,
     stint: *const Stint,
 ) -> u32 {
-    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
-    let (Some(to), Some(timeline), Some(stint)) =
-        (unsafe { (to.as_mut(), timeline.as_ref(), stint.as_ref()) })
+    let (Some(to), Some(timeline), Some(stint)) = (given_mut(to), given(timeline), given(stint))
     else {
         return 0;
     };

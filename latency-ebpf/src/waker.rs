@@ -29,12 +29,19 @@ pub(crate) fn active_interrupt(cpu: u32) -> Source {
         .map_or(Source::default(), |active| active.source)
 }
 
-/// Lets the task remember the waking that is going on here; `current` is the waker or what its interrupt came upon.
+/// Lets the task remember the waking that is going on here; `current` is the waker or what its
+/// interrupt came upon.
 #[inline(always)]
 pub(crate) fn note_waker(state: &mut TaskState, waking: &CpuState, here: u32) {
     let source = Source(waking.waking_source);
     state.waker_cpu = here;
-    state.sync = waking.waking_sync as u8;
+    state.sync = if waking.waking_sync == Sync::Yes as u32 {
+        Sync::Yes
+    } else if waking.waking_sync == Sync::No as u32 {
+        Sync::No
+    } else {
+        Sync::NotSampled
+    } as u8;
     let current = Task::current();
     let tid = if source.0 == 0 { current.tid() } else { 0 };
     let [first, ..] = &state.counters.attribution.wakers;

@@ -8,7 +8,13 @@ use latency_common::{
     timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
 };
 
-use crate::{blame::blame, segment::Segment, stack::weigh, state::TaskState};
+use crate::{
+    blame::blame,
+    given::{given, given_mut},
+    segment::Segment,
+    stack::weigh,
+    state::TaskState,
+};
 
 /// Stints visited by one call: the verifier follows a loop turn by turn, but a call once.
 const STINTS_AT_ONCE: usize = 32;
@@ -71,9 +77,8 @@ extern "C" fn settle_stints(
     timeline: *const Timeline,
     segment: *mut Segment,
 ) -> u32 {
-    // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
     let (Some(state), Some(timeline), Some(segment)) =
-        (unsafe { (state.as_mut(), timeline.as_ref(), segment.as_mut()) })
+        (given_mut(state), given(timeline), given_mut(segment))
     else {
         return 0;
     };
@@ -106,9 +111,8 @@ extern "C" fn look_at_stints(
     timeline: *const Timeline,
     segment: *mut Segment,
 ) -> u32 {
-    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
     let (Some(parts), Some(timeline), Some(segment)) =
-        (unsafe { (parts.as_mut(), timeline.as_ref(), segment.as_mut()) })
+        (given_mut(parts), given(timeline), given_mut(segment))
     else {
         return 0;
     };
@@ -136,11 +140,11 @@ fn some_stints(
 ) -> bool {
     for _ in 0..STINTS_AT_ONCE {
         segment.n_visited += 1;
-        let number = u64::from(timeline.n_stints).wrapping_sub(segment.n_visited);
+        let number = timeline.n_stints.wrapping_sub(segment.n_visited);
         let Some(stint) = stint_at(timeline, number) else {
             return true;
         };
-        let is_over = segment.n_visited > segment.max_visited.min(timeline.n_stints.into());
+        let is_over = segment.n_visited > segment.max_visited.min(timeline.n_stints);
         if segment.left == 0 || is_over {
             return true;
         }
@@ -166,6 +170,6 @@ fn some_stints(
 }
 
 #[inline(always)]
-fn stint_at(timeline: &Timeline, number: u64) -> Option<&Stint> {
+fn stint_at(timeline: &Timeline, number: u32) -> Option<&Stint> {
     timeline.stints.get(number as usize & (N_STINTS - 1))
 }

@@ -21,38 +21,38 @@ pub(crate) fn clear<const N: usize>(words: &mut [u64; N]) {
     }
 }
 
-/// Copies a name, which lies at an address divisible by eight wherever we keep one.
+/// Copies a name.
 #[inline(always)]
 pub(crate) fn copy_name(to: &mut [u8; 16], from: &[u8; 16]) {
-    let (to, from) = (
-        (&raw mut *to).cast::<u64>(),
-        (&raw const *from).cast::<u64>(),
-    );
-    for word in 0..2 {
-        // SAFETY: within the name; loads and stores need no alignment here.
-        let value = unsafe { from.wrapping_add(word).read_volatile() };
-        // SAFETY: as above.
-        unsafe { to.wrapping_add(word).write_volatile(value) };
+    for half in 0..2 {
+        set_half(to, half, half_of(from, half));
     }
 }
 
 /// Whether two names are one.
 #[inline(always)]
 pub(crate) fn is_same_name(one: &[u8; 16], other: &[u8; 16]) -> bool {
-    let (one, other) = (
-        (&raw const *one).cast::<u64>(),
-        (&raw const *other).cast::<u64>(),
-    );
-    let mut difference = 0;
-    for word in 0..2 {
-        // SAFETY: within the name; loads need no alignment here.
-        let words = unsafe {
-            (
-                one.wrapping_add(word).read_volatile(),
-                other.wrapping_add(word).read_volatile(),
-            )
-        };
-        difference |= words.0 ^ words.1;
-    }
-    difference == 0
+    half_of(one, 0) == half_of(other, 0) && half_of(one, 1) == half_of(other, 1)
+}
+
+#[inline(always)]
+#[expect(
+    clippy::cast_ptr_alignment,
+    reason = "BPF loads need no alignment here"
+)]
+fn half_of(name: &[u8; 16], half: usize) -> u64 {
+    let words = name.as_ptr().cast::<u64>();
+    // SAFETY: within the name.
+    unsafe { words.wrapping_add(half).read_volatile() }
+}
+
+#[inline(always)]
+#[expect(
+    clippy::cast_ptr_alignment,
+    reason = "BPF stores need no alignment here"
+)]
+fn set_half(name: &mut [u8; 16], half: usize, value: u64) {
+    let words = name.as_mut_ptr().cast::<u64>();
+    // SAFETY: within the name.
+    unsafe { words.wrapping_add(half).write_volatile(value) };
 }
