@@ -8,7 +8,9 @@ use crate::{
     interrupt::InterruptCounters,
     record::{CgroupRecord, N_WAIT_STINTS, TaskRecord, WaitRecord},
     select::{Control, Glob},
-    timeline::{MAX_DEPTH, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline},
+    timeline::{
+        MAX_DEPTH, N_FACES, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline,
+    },
 };
 
 macro_rules! pod {
@@ -27,7 +29,7 @@ pod! {
     InterruptCounters = 24,
     StackKey = 24,
     StackWeight = 16,
-    Timeline = 64 + MAX_DEPTH * 24 + 64 + N_STINTS * 32 + N_RECENT_INTERRUPTS * 32,
+    Timeline = 64 + MAX_DEPTH * 24 + 64 + N_STINTS * 24 + N_FACES * 48 + N_RECENT_INTERRUPTS * 32,
     CgroupRecord = 16 + 256,
     CpuState = 128,
     HistSlot = 4096,

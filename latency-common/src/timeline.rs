@@ -23,12 +23,33 @@ pub struct Stint {
     pub since_ns: u64,
     /// The CPU's time in interrupts before that.
     pub interrupted_before_ns: u64,
-    /// Address of the task: with `tid`, by which it can be told whether the task is still there.
-    pub address: u64,
     /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
     pub tid: u32,
     /// Its [`StackHandle`] where it was switched out, or where a tick found somebody overdue.
     pub stack: StackHandle,
+}
+
+/// Tasks that a CPU knows by name: a power of two.
+pub const N_FACES: usize = 256;
+
+/// Who a task is, in the row of its thread id modulo their number. The last one to have the CPU has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Face {
+    /// Thread id; 0 for a free row.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// When it was looked at: a name may change.
+    pub at_ns: u64,
+    /// Its cgroup.
+    pub cgroup_id: u64,
+    /// 1 for a thread of the kernel.
+    pub is_kernel_thread: u32,
+    /// Fills up to eight bytes.
+    pub reserved: u32,
+    /// Name.
+    pub comm: [u8; 16],
 }
 
 /// A kernel stack in the map of stacks, and the system call it is in; 0 is none.
@@ -183,10 +204,12 @@ pub struct Timeline {
     pub reserved: [u64; 5],
     /// The last stints, by number modulo their count.
     pub stints: [Stint; N_STINTS],
-    /// The last interrupts, likewise.
+    /// Who those tasks are.
+    pub faces: [Face; N_FACES],
+    /// The last interrupts, by number modulo their count.
     pub interrupts: [RecentInterrupt; N_RECENT_INTERRUPTS],
 }
 
 const _: () = assert!(core::mem::offset_of!(Timeline, active) == 64);
-const _: () = assert!(size_of::<Stint>() == 32);
+const _: () = assert!(size_of::<Stint>() == 24);
 const _: () = assert!(core::mem::offset_of!(Timeline, stints).is_multiple_of(64));

@@ -6,13 +6,15 @@
 use latency_common::{
     attribution::{Attribution, Culprit, CulpritKind, N_CULPRIT_TASKS, N_INTERRUPTS},
     interrupt::Source,
-    timeline::{RecentInterrupt, Stint},
+    timeline::{Face, RecentInterrupt, Timeline},
 };
 
 use crate::{
     cgroup::cgroup_id,
     state::TaskState,
-    task::{Identity, Task, identity_at},
+    task::Task,
+    timeline::face,
+    words::{copy_name, is_same_name},
 };
 
 /// What tells how a culprit is related to the waiting task.
@@ -39,22 +41,24 @@ impl Victim {
 #[inline(always)]
 pub(crate) fn blame(
     state: &mut TaskState,
-    stint: &Stint,
+    timeline: &Timeline,
+    tid: u32,
     ns: u64,
     victim: impl FnOnce() -> Victim,
 ) -> bool {
     let [first, ..] = &mut state.counters.attribution.culprits;
-    if first.tid == stint.tid {
+    if first.tid == tid {
         add(first, ns);
         true
     } else {
         let victim = victim();
+        let attribution = &raw mut state.counters.attribution;
         blame_another(
-            &raw mut state.counters.attribution,
-            &raw const *stint,
+            attribution,
+            &raw const *timeline,
+            tid,
             ns,
-            victim.tgid,
-            victim.cgroup_id,
+            &raw const victim,
         ) != 0
     }
 }
@@ -74,14 +78,14 @@ pub(crate) fn add(row: &mut Culprit, ns: u64) {
 #[inline(never)]
 extern "C" fn blame_another(
     attribution: *mut Attribution,
-    stint: *const Stint,
+    timeline: *const Timeline,
+    tid: u32,
     ns: u64,
-    victim_tgid: u32,
-    victim_cgroup_id: u64,
+    victim: *const Victim,
 ) -> u32 {
     // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
-    let (Some(attribution), Some(stint)) =
-        (unsafe { attribution.as_mut() }, unsafe { stint.as_ref() })
+    let (Some(attribution), Some(timeline), Some(victim)) =
+        (unsafe { (attribution.as_mut(), timeline.as_ref(), victim.as_ref()) })
     else {
         return 0;
     };
@@ -91,55 +95,96 @@ extern "C" fn blame_another(
         let Some(row) = attribution.culprits.get_mut(index) else {
             return 0;
         };
-        if row.tid == stint.tid {
+        if row.tid == tid {
             add(row, ns);
             return 1;
         }
         if row.count == 0 {
-            least = index;
+            (least, least_ns) = (index, 0);
             break;
         }
         if row.sum_ns < least_ns {
-            least_ns = row.sum_ns;
-            least = index;
+            (least, least_ns) = (index, row.sum_ns);
         }
     }
-    let Some(identity) = identity_at(stint.address, stint.tid) else {
+    let Some(face) = face(timeline, tid) else {
         return 0;
     };
-    free_row(attribution, least);
+    let kind = kind(face, victim) as u32;
+    if ns < least_ns {
+        return blame_name(&raw mut *attribution, &raw const *face, kind, ns);
+    }
+    free_row(&raw mut *attribution, least as u32);
     let Some(row) = attribution.culprits.get_mut(least) else {
         return 0;
     };
-    row.kind = kind(&identity, victim_tgid, victim_cgroup_id) as u32;
+    row.kind = kind;
     row.sum_ns = ns;
     row.max_ns = ns;
     row.count = 1;
-    row.tid = stint.tid;
-    row.tgid = identity.tgid;
-    row.cgroup_id = identity.cgroup_id;
-    row.comm = identity.comm;
+    row.tid = tid;
+    row.tgid = face.tgid;
+    row.cgroup_id = face.cgroup_id;
+    copy_name(&mut row.comm, &face.comm);
     1
 }
 
 #[inline(always)]
-fn kind(culprit: &Identity, victim_tgid: u32, victim_cgroup_id: u64) -> CulpritKind {
-    if culprit.is_kthread {
+fn kind(culprit: &Face, victim: &Victim) -> CulpritKind {
+    if culprit.is_kernel_thread != 0 {
         CulpritKind::KernelThread
-    } else if culprit.tgid == victim_tgid {
+    } else if culprit.tgid == victim.tgid {
         CulpritKind::SameProcess
-    } else if culprit.cgroup_id == victim_cgroup_id {
+    } else if culprit.cgroup_id == victim.cgroup_id {
         CulpritKind::SameCgroup
     } else {
         CulpritKind::Foreign
     }
 }
 
-/// Adds a culprit that loses its row to those of its name.
+/// Books time of a task that has no row of its own with those of its name; 0 where the names have
+/// none either.
+///
+/// VERIFIER: as above.
+#[unsafe(no_mangle)]
 #[inline(never)]
-fn free_row(attribution: &mut Attribution, lost: usize) -> u32 {
+extern "C" fn blame_name(
+    attribution: *mut Attribution,
+    face: *const Face,
+    kind: u32,
+    ns: u64,
+) -> u32 {
+    // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
+    let (Some(attribution), Some(face)) = (unsafe { (attribution.as_mut(), face.as_ref()) }) else {
+        return 0;
+    };
+    let (_, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
+    for row in names {
+        if row.count == 0 {
+            row.kind = kind;
+            row.cgroup_id = face.cgroup_id;
+            copy_name(&mut row.comm, &face.comm);
+        } else if !is_same_name(&row.comm, &face.comm) || row.kind != kind {
+            continue;
+        }
+        add(row, ns);
+        return 1;
+    }
+    0
+}
+
+/// Adds a culprit that loses its row to those of its name.
+///
+/// VERIFIER: as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn free_row(attribution: *mut Attribution, lost: u32) -> u32 {
+    // SAFETY: the caller passes a valid reference; the verifier wants to see a look at null.
+    let Some(attribution) = (unsafe { attribution.as_mut() }) else {
+        return 0;
+    };
     let (tasks, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
-    let Some(lost) = tasks.get(lost) else {
+    let Some(lost) = tasks.get(lost as usize) else {
         return 0;
     };
     if lost.count == 0 {
@@ -148,7 +193,7 @@ fn free_row(attribution: &mut Attribution, lost: usize) -> u32 {
     let mut least = 0;
     let mut least_ns = u64::MAX;
     for (index, row) in names.iter_mut().enumerate() {
-        if row.count == 0 || (row.comm == lost.comm && row.kind == lost.kind) {
+        if row.count == 0 || (is_same_name(&row.comm, &lost.comm) && row.kind == lost.kind) {
             merge(row, lost);
             return 0;
         }
@@ -180,7 +225,7 @@ fn merge(row: &mut Culprit, from: &Culprit) {
     row.tgid = 0;
     row.kind = from.kind;
     row.cgroup_id = from.cgroup_id;
-    row.comm = from.comm;
+    copy_name(&mut row.comm, &from.comm);
 }
 
 /// Books time of the stint that a waiting task waited through; false where nobody knows whose it was.

@@ -7,7 +7,7 @@ use latency_common::{
     attribution::{N_PARTS, Part},
     class::WaitClass,
     interrupt::N_CATEGORIES,
-    timeline::{N_RECENT_INTERRUPTS, Timeline},
+    timeline::{N_RECENT_INTERRUPTS, N_STINTS, Timeline},
 };
 
 use crate::{
@@ -22,6 +22,9 @@ use crate::{
     words::{clear, copy},
 };
 
+/// Stints visited at a move, which happens under the locks of two CPUs.
+const MAX_VISITED_AT_MOVE: u64 = 64;
+
 /// A segment that ends: the time from `from` to `until` of which `left` is not booked yet.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -33,8 +36,10 @@ pub(crate) struct Segment {
     pub(crate) interrupted_ns: u64,
     /// For who is waiting, where several had the CPU.
     pub(crate) victim: Victim,
-    /// Stints that were visited.
+    /// Stints that were visited, and how many may be.
     pub(crate) n_visited: u64,
+    /// See `n_visited`.
+    pub(crate) max_visited: u64,
     /// Time of those visited last that belong to one stretch of running, which is not booked yet.
     pub(crate) stretch_ns: u64,
     /// Time of interrupts by category: by the totals.
@@ -55,6 +60,7 @@ impl Segment {
             interrupted_ns,
             victim: Victim::default(),
             n_visited: 0,
+            max_visited: N_STINTS as u64,
             stretch_ns: 0,
             totals: [0; N_CATEGORIES],
             named: [0; N_CATEGORIES],
@@ -119,9 +125,11 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &mut Timeline, no
     if is_plain && stint.since_ns <= state.segment_since_ns {
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
-        weigh(stint, ns);
+        weigh(timeline, stint, ns);
         let part = match part_of(stint, task.tid()) {
-            Part::OtherTasks if !blame(state, stint, ns, || Victim::of(task)) => Part::Unattributed,
+            Part::OtherTasks if !blame(state, timeline, stint.tid, ns, || Victim::of(task)) => {
+                Part::Unattributed
+            }
             part => part,
         };
         if let Some(sum) = state.counters.attribution.parts.get_mut(part as usize) {
@@ -162,6 +170,7 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
         read(timeline, now, &mut reading);
         let interrupted_ns = sum(&reading);
         let mut segment = Segment::new(state, now, interrupted_ns);
+        segment.max_visited = MAX_VISITED_AT_MOVE;
         settle(state, task, timeline, &mut segment);
         count_out(state, timeline);
     }

@@ -15,8 +15,8 @@ use latency_common::{
 use crate::{
     globals as g,
     maps::{STACK_WEIGHTS, STACKS, control, count_loss},
-    task::{Task, identity_at},
-    timeline::present_mut,
+    task::Task,
+    timeline::{face, present_mut},
 };
 
 /// Between two stacks of a CPU lies this at least: they cost more than anything else here.
@@ -76,19 +76,19 @@ fn keep(ctx: &BtfTracePointContext) -> Option<u32> {
 /// VERIFIER: exported, so that it is verified once and not for each caller.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn weigh_stack(stint: *const Stint, ns: u64) -> u32 {
+extern "C" fn weigh_stack(timeline: *const Timeline, tid: u32, stack: u32, ns: u64) -> u32 {
     // SAFETY: the callers pass valid references; the verifier wants to see a look at null.
-    let Some(stint) = (unsafe { stint.as_ref() }) else {
+    let Some(timeline) = (unsafe { timeline.as_ref() }) else {
         return 0;
     };
-    let Some(identity) = identity_at(stint.address, stint.tid) else {
+    let Some(face) = face(timeline, tid) else {
         count_loss(Loss::Stacks);
         return 0;
     };
     let key = StackKey {
-        comm: identity.comm,
-        stack: stint.stack.0,
-        is_kernel_thread: identity.is_kthread.into(),
+        comm: face.comm,
+        stack,
+        is_kernel_thread: face.is_kernel_thread,
     };
     if !add_weight(&key, ns) {
         // A row that another CPU has made meanwhile stays.
@@ -114,9 +114,9 @@ fn add_weight(key: &StackKey, ns: u64) -> bool {
 
 /// As `weigh_stack`, for a stint whose stack may not be known.
 #[inline(always)]
-pub(crate) fn weigh(stint: &Stint, ns: u64) {
+pub(crate) fn weigh(timeline: &Timeline, stint: &Stint, ns: u64) {
     if stint.stack.0 != 0 {
-        weigh_stack(&raw const *stint, ns);
+        weigh_stack(&raw const *timeline, stint.tid, stint.stack.0, ns);
     }
 }
 

@@ -8,7 +8,7 @@ use aya_ebpf::{
         bpf_probe_read_kernel, generated::bpf_get_current_task_btf, generated::bpf_task_pt_regs,
     },
 };
-use latency_common::config::{ABSENT, CGROUP_DEFAULT_HIERARCHY};
+use latency_common::config::ABSENT;
 
 use crate::globals::{self as g, Global};
 
@@ -303,50 +303,14 @@ pub(crate) fn need_resched_at(task: u64) -> u64 {
     if g::CAN_PROBE_READ.read() == 0 || task == 0 {
         return 0;
     }
-    read::<u64>(task, &g::TASK_THREAD_FLAGS).unwrap_or(0) & g::NEED_RESCHED_MASK.read()
+    let flags = (task + u64::from(g::TASK_THREAD_FLAGS.read())) as *const u64;
+    // SAFETY: the helper checks the address.
+    let flags = unsafe { bpf_probe_read_kernel(flags) };
+    flags.unwrap_or(0) & g::NEED_RESCHED_MASK.read()
 }
 
 #[inline(always)]
 const fn as_comm(words: [u64; 2]) -> [u8; 16] {
     // SAFETY: any bytes are a name.
     unsafe { core::mem::transmute(words) }
-}
-
-/// Reads a field of a kernel structure that is only known by its address.
-#[inline(always)]
-fn read<T: Copy>(address: u64, offset: &Global<u32>) -> Option<T> {
-    let field = (address + u64::from(offset.read())) as *const T;
-    // SAFETY: the helper checks the address.
-    unsafe { bpf_probe_read_kernel(field) }.ok()
-}
-
-/// Who a task is that is only known by its address.
-pub(crate) struct Identity {
-    pub(crate) tgid: u32,
-    pub(crate) is_kthread: bool,
-    pub(crate) comm: [u8; 16],
-    pub(crate) cgroup_id: u64,
-}
-
-/// The task of this thread id at an address; none where it has gone, or memory may not be read.
-#[inline(always)]
-pub(crate) fn identity_at(task: u64, tid: u32) -> Option<Identity> {
-    if g::CAN_PROBE_READ.read() == 0 || read::<u32>(task, &g::TASK_PID)? != tid {
-        return None;
-    }
-    Some(Identity {
-        tgid: read(task, &g::TASK_TGID)?,
-        is_kthread: read::<u32>(task, &g::TASK_FLAGS)? & PF_KTHREAD != 0,
-        comm: as_comm(read(task, &g::TASK_COMM)?),
-        cgroup_id: cgroup_id_at(read(task, &g::TASK_CGROUPS)?)?,
-    })
-}
-
-#[inline(always)]
-fn cgroup_id_at(css_set: u64) -> Option<u64> {
-    let mut cgroup: u64 = read(css_set, &g::CSS_SET_MEMBER)?;
-    if g::CGROUP_SUBSYS.read() != CGROUP_DEFAULT_HIERARCHY {
-        cgroup = read(cgroup, &g::CSS_CGROUP)?;
-    }
-    read(read(cgroup, &g::CGROUP_KN)?, &g::KERNFS_ID)
 }

@@ -2,10 +2,10 @@
 
 use latency_common::{
     interrupt::N_CATEGORIES,
-    timeline::{N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline},
+    timeline::{Face, N_FACES, N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline},
 };
 
-use crate::{state::TaskState, task::Task};
+use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
 
 /// The totals of a CPU's interrupts at one moment.
 #[repr(C)]
@@ -84,21 +84,48 @@ fn add_stolen(state: &mut TaskState, timeline: &Timeline) -> u32 {
     0
 }
 
-/// Notes that `task` has the CPU from now on. Who it is, is looked up when somebody asks.
+/// A name is looked at again after that time.
+const FACE_NS: u64 = 100_000_000;
+
+/// Notes that `task` has the CPU from now on.
 #[inline(always)]
 pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
     let interrupted_before_ns = timeline.interrupted_ns;
     let number = timeline.n_stints;
     timeline.n_stints = number.wrapping_add(1);
+    let tid = task.tid();
     if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
         *stint = Stint {
             since_ns: now,
             interrupted_before_ns,
-            address: task.address(),
-            tid: task.tid(),
+            tid,
             stack: StackHandle(0),
         };
     }
+    if tid != 0
+        && let Some(face) = timeline.faces.get_mut(tid as usize & (N_FACES - 1))
+        && (face.tid != tid || now.saturating_sub(face.at_ns) > FACE_NS)
+    {
+        look_at(face, task, now);
+    }
+}
+
+#[inline(never)]
+fn look_at(face: &mut Face, task: Task, now: u64) -> u32 {
+    face.tid = task.tid();
+    face.tgid = task.tgid();
+    face.at_ns = now;
+    face.cgroup_id = cgroup_id(task);
+    face.is_kernel_thread = task.is_kthread().into();
+    face.comm = task.comm();
+    0
+}
+
+/// Who the task of this thread id is, if this CPU still knows.
+#[inline(always)]
+pub(crate) fn face(timeline: &Timeline, tid: u32) -> Option<&Face> {
+    let face = timeline.faces.get(tid as usize & (N_FACES - 1))?;
+    (face.tid == tid).then_some(face)
 }
 
 /// The stint that goes on.

@@ -15,8 +15,9 @@ use crate::{
     maps::{LONGEST, RECORDS, count_loss},
     rows::NO_WAKEUP,
     state::TaskState,
-    task::{Task, identity_at},
-    words::{clear, copy},
+    task::Task,
+    timeline::face,
+    words::{clear, copy, copy_name},
 };
 
 /// Records the wait that ends now where it is long enough; called before the next stint begins.
@@ -120,7 +121,7 @@ fn name_waker(record: &mut WaitRecord, state: &TaskState) {
     if let Some(waker) = state.counters.attribution.wakers.get(row) {
         record.waker_tid = waker.tid;
         record.waker_source = waker.source;
-        record.waker_comm = waker.comm;
+        copy_name(&mut record.waker_comm, &waker.comm);
     }
 }
 
@@ -137,7 +138,7 @@ extern "C" fn copy_timeline(record: *mut WaitRecord, timeline: *const Timeline) 
     for (back, to) in (1..).zip(&mut record.stints) {
         let number = (timeline.n_stints as usize).wrapping_sub(back) & (N_STINTS - 1);
         if let Some(stint) = timeline.stints.get(number) {
-            copy_stint(&raw mut *to, &raw const *stint);
+            copy_stint(&raw mut *to, &raw const *timeline, &raw const *stint);
         }
     }
     record.n_stints = timeline.n_stints.min(N_WAIT_STINTS as u32);
@@ -157,9 +158,15 @@ extern "C" fn copy_timeline(record: *mut WaitRecord, timeline: *const Timeline) 
 /// VERIFIER: exported, so that it is verified once and not for each row.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn copy_stint(to: *mut WaitStint, stint: *const Stint) -> u32 {
+extern "C" fn copy_stint(
+    to: *mut WaitStint,
+    timeline: *const Timeline,
+    stint: *const Stint,
+) -> u32 {
     // SAFETY: the caller passes valid references; the verifier wants to see a look at null.
-    let (Some(to), Some(stint)) = (unsafe { (to.as_mut(), stint.as_ref()) }) else {
+    let (Some(to), Some(timeline), Some(stint)) =
+        (unsafe { (to.as_mut(), timeline.as_ref(), stint.as_ref()) })
+    else {
         return 0;
     };
     to.since_ns = stint.since_ns;
@@ -171,16 +178,16 @@ extern "C" fn copy_stint(to: *mut WaitStint, stint: *const Stint) -> u32 {
     to.flags = 0;
     to.comm = [0; 16];
     if stint.tid != 0
-        && let Some(identity) = identity_at(stint.address, stint.tid)
+        && let Some(face) = face(timeline, stint.tid)
     {
-        to.cgroup_id = identity.cgroup_id;
-        to.tgid = identity.tgid;
-        to.flags = if identity.is_kthread {
+        to.cgroup_id = face.cgroup_id;
+        to.tgid = face.tgid;
+        to.flags = if face.is_kernel_thread != 0 {
             IS_KERNEL_THREAD
         } else {
             0
         };
-        to.comm = identity.comm;
+        copy_name(&mut to.comm, &face.comm);
     }
     0
 }

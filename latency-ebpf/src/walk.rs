@@ -79,7 +79,7 @@ extern "C" fn settle_stints(
     };
     let victim = segment.victim;
     u32::from(some_stints(timeline, segment, |segment, stint, piece| {
-        weigh(stint, piece.ns);
+        weigh(timeline, stint, piece.ns);
         segment.stretch_ns += piece.ns;
         if piece.is_continued {
             return;
@@ -87,7 +87,9 @@ extern "C" fn settle_stints(
         let ns = segment.stretch_ns;
         segment.stretch_ns = 0;
         let part = match part_of(stint, victim.tid) {
-            Part::OtherTasks if !blame(state, stint, ns, || victim) => Part::Unattributed,
+            Part::OtherTasks if !blame(state, timeline, stint.tid, ns, || victim) => {
+                Part::Unattributed
+            }
             part => part,
         };
         segment.take(&mut state.parts, part, ns);
@@ -138,7 +140,8 @@ fn some_stints(
         let Some(stint) = stint_at(timeline, number) else {
             return true;
         };
-        if segment.left == 0 || segment.n_visited > u64::from(timeline.n_stints) {
+        let is_over = segment.n_visited > segment.max_visited.min(timeline.n_stints.into());
+        if segment.left == 0 || is_over {
             return true;
         }
         let left = segment.left.saturating_sub(segment.stretch_ns);
@@ -150,7 +153,7 @@ fn some_stints(
         );
         let is_continued = !is_first
             && stint_at(timeline, number.wrapping_sub(1))
-                .is_some_and(|older| older.address == stint.address && older.tid == stint.tid);
+                .is_some_and(|older| older.tid == stint.tid);
         let ns = if is_first { left } else { own_ns.min(left) };
         visit(segment, stint, Piece { ns, is_continued });
         if is_first {

@@ -29,7 +29,8 @@ pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
-    Cost, CostSample, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally, Window,
+    Autopsy, Cost, CostSample, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally,
+    Window,
 };
 use crate::units;
 
@@ -85,11 +86,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
             })
             .collect(),
         interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
-        longest: observation
-            .longest
-            .iter()
-            .map(|event| autopsy(event, irqs, &observation.paths))
-            .collect(),
+        longest: longest(observation, &names),
         stacks: paths::stacks(observation, &totals.parts),
         over: context.over,
         audit,
@@ -100,6 +97,15 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
     }
+}
+
+fn longest(observation: &Observation, names: &names::Names) -> Vec<Autopsy> {
+    let taken_apart = observation.longest.iter().map(|event| {
+        let mut autopsy = autopsy(event, &observation.irq_names, &observation.paths);
+        names.complete(&mut autopsy);
+        autopsy
+    });
+    taken_apart.collect()
 }
 
 /// The sum of all tasks. What no row holds is in `unsent`, so no sample is missing here.

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::merge;
-use crate::model::{Tally, TaskRow};
+use super::{escape, merge};
+use crate::model::{Autopsy, Tally, TaskRow};
 
 /// Last names by thread id.
 #[derive(Debug, Default)]
@@ -41,13 +41,23 @@ impl Names {
         }
         merge::merge_rows(tally);
     }
+
+    /// Names the tasks of a single wait that had ended before it did: the kernel side could not.
+    pub(super) fn complete(&self, autopsy: &mut Autopsy) {
+        for span in &mut autopsy.spans {
+            let name = span.tid.and_then(|tid| *self.0.get(&tid)?);
+            if let (Some(name), Some("")) = (name, span.comm.as_deref()) {
+                span.comm = Some(escape::bytes(&name));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::fixture::{comm, row};
-    use crate::model::PreemptorTally;
+    use crate::model::{PreemptorTally, Span};
 
     fn preemptor(name: &str, tid: u32) -> PreemptorTally {
         PreemptorTally {
@@ -59,16 +69,18 @@ mod tests {
         }
     }
 
+    fn rows() -> [TaskRow; 3] {
+        [(7, "gzip"), (8, "a"), (8, "b")].map(|(tid, name)| row(tid, tid, name, Tally::default()))
+    }
+
     #[track_caller]
     fn check(seen: &[(&str, u32)], expected: &[(&str, u32, u64)]) {
-        let rows = [(7, "gzip"), (8, "a"), (8, "b")]
-            .map(|(tid, name)| row(tid, tid, name, Tally::default()));
         let seen = seen.iter().map(|(name, tid)| preemptor(name, *tid));
         let mut tally = Tally {
             preemptors: seen.collect(),
             ..Tally::default()
         };
-        Names::of(&rows).rename(&mut tally);
+        Names::of(&rows()).rename(&mut tally);
         let found: Vec<_> = tally
             .preemptors
             .into_iter()
@@ -89,6 +101,23 @@ mod tests {
     #[test]
     fn names_of_one_preemptor_become_one() {
         check(&[("sh", 7), ("timeout", 7)], &[("gzip", 7, 2)]);
+    }
+
+    #[test]
+    fn task_that_had_ended_is_named_where_it_has_a_row() {
+        let span = |comm: &str, tid| Span {
+            comm: Some(comm.into()),
+            tid: Some(tid),
+            ..Span::default()
+        };
+        let mut autopsy = Autopsy {
+            spans: vec![span("", 7), span("sh", 7), span("", 8), span("", 9)],
+            ..Autopsy::default()
+        };
+        Names::of(&rows()).complete(&mut autopsy);
+        let names = autopsy.spans.iter().map(|span| span.comm.as_deref());
+        let expected = ["gzip", "sh", "", ""].map(Some);
+        assert_eq!(names.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -13,22 +13,15 @@ use crate::{analysis::rows, model::AttributionTally};
 
 /// What was added after `earlier` and up to `later`.
 pub(super) fn minus(later: &AttributionTally, earlier: &AttributionTally) -> AttributionTally {
-    let (culprits, lost_ns) = rows::growth(&later.culprits, &earlier.culprits);
-    let (interrupts, _) = rows::growth(&later.interrupts, &earlier.interrupts);
-    let (wakers, _) = rows::growth(&later.wakers, &earlier.wakers);
-    let dropped_ns = later
-        .dropped_culprits_ns
-        .saturating_sub(earlier.dropped_culprits_ns);
-    AttributionTally {
+    growth!(later, earlier, AttributionTally {
+        dropped_culprits_ns;
         parts: parts_minus(&later.parts, &earlier.parts),
-        // An earlier interval has named what has lost its name since.
-        dropped_culprits_ns: dropped_ns.saturating_sub(lost_ns),
         stolen: stolen_minus(&later.stolen, &earlier.stolen),
-        culprits,
-        interrupts,
+        culprits: rows::growth(&later.culprits, &earlier.culprits),
+        interrupts: rows::growth(&later.interrupts, &earlier.interrupts),
         wake_path: wake_path_minus(&later.wake_path, &earlier.wake_path),
-        wakers,
-    }
+        wakers: rows::growth(&later.wakers, &earlier.wakers),
+    })
 }
 
 fn parts_minus(later: &[u64; N_PARTS], earlier: &[u64; N_PARTS]) -> [u64; N_PARTS] {
@@ -137,17 +130,6 @@ mod tests {
             );
         }
         assert!(n_shrunk > 20, "{n_shrunk}");
-    }
-
-    #[test]
-    fn time_that_lost_its_name_is_not_shown_again() {
-        let tally = |other_ns, dropped_culprits_ns| AttributionTally {
-            parts: [other_ns, 0, 0, 0, 0, 0, 0, 0, 0],
-            dropped_culprits_ns,
-            ..AttributionTally::default()
-        };
-        let interval = minus(&tally(30, 10), &tally(20, 4));
-        assert_eq!((interval.parts[0], interval.dropped_culprits_ns), (10, 6));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn minus(later: &Tally, earlier: &Tally) -> Tally {
         latency: class_minus(&later.latency, &earlier.latency, latency_bounds),
         hists,
         without_hist: later.without_hist,
-        preemptors: rows::growth(&later.preemptors, &earlier.preemptors).0,
+        preemptors: rows::growth(&later.preemptors, &earlier.preemptors),
         attribution: attribution::minus(&later.attribution, &earlier.attribution),
         open: later.open.clone(),
         waited_earlier_ns: earlier.open.iter().map(|wait| wait.ns).sum(),

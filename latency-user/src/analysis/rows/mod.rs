@@ -1,8 +1,8 @@
 //! Rows of the kernel side's small tables: who, how often, how long.
 //!
 //! A table has few rows. What finds none, or loses its own to another, joins a row of several, its
-//! heir: so a row may shrink or vanish although nothing was undone. Merged and subtracted by the
-//! rules here, rows sum to the same whole all the same.
+//! heir: so a row may shrink or vanish although nothing was undone. Subtracted by the rules here,
+//! what an interval shows was not shown before.
 
 mod tables;
 
@@ -42,7 +42,7 @@ pub(super) trait TableRow: Clone {
 
     fn key(&self) -> Self::Key;
 
-    /// The row that gets what this one held when it loses its place; none where that has no name.
+    /// The row that gets what this one held when it loses its place.
     fn heir(&self) -> Option<Self::Key>;
 
     fn amount(&self) -> Amount;
@@ -74,8 +74,8 @@ pub(super) fn merged<R: TableRow>(mut rows: Vec<R>) -> Vec<R> {
     rows
 }
 
-/// What rows grew by between two tables of one task, and the time that rows without an heir have lost.
-pub(super) fn growth<R: TableRow>(later: &[R], earlier: &[R]) -> (Vec<R>, u64) {
+/// What rows grew by between two tables of one task.
+pub(super) fn growth<R: TableRow>(later: &[R], earlier: &[R]) -> Vec<R> {
     let now: BTreeMap<_, _> = later.iter().map(|row| (row.key(), row.amount())).collect();
     let mut shown: BTreeMap<R::Key, Amount> = BTreeMap::new();
     for row in earlier {
@@ -93,17 +93,12 @@ pub(super) fn growth<R: TableRow>(later: &[R], earlier: &[R]) -> (Vec<R>, u64) {
             *amount = amount.plus(before);
         }
     }
-    let lost_ns = shown.iter().map(|(key, before)| {
-        let now = now.get(key).copied().unwrap_or_default();
-        before.minus(now).sum_ns
-    });
-    let lost_ns = lost_ns.sum();
     let grown = later.iter().filter_map(|row| {
         let before = shown.get(&row.key()).copied().unwrap_or_default();
         let amount = row.amount().minus(before);
         (amount != Amount::default()).then(|| row.with(amount))
     });
-    (grown.collect(), lost_ns)
+    grown.collect()
 }
 
 #[cfg(test)]
@@ -191,15 +186,12 @@ mod tests {
                 blamed_ns += row.sum_ns;
                 table.blame(row);
             }
-            let (grown, lost_ns) = growth(&table.rows(), &before.rows());
+            let grown = growth(&table.rows(), &before.rows());
             let dropped_ns = table.dropped_ns - before.dropped_ns;
             n_evictions += u64::from(dropped_ns > 0);
-            assert!(lost_ns <= dropped_ns, "seed {seed:#x}, round {round}");
-            assert_eq!(
-                sum(&grown) + dropped_ns - lost_ns,
-                blamed_ns,
-                "seed {seed:#x}, round {round}"
-            );
+            // What was dropped may have been shown before; what is shown now was not.
+            let all = blamed_ns.saturating_sub(dropped_ns)..=blamed_ns;
+            assert!(all.contains(&sum(&grown)), "seed {seed:#x}, round {round}");
             assert!(grown.iter().all(|row| row.max_ns <= row.sum_ns));
         }
         assert!(n_evictions > 20, "{n_evictions}");
@@ -208,8 +200,8 @@ mod tests {
     #[test]
     fn row_that_moved_to_its_name_has_grown_by_nothing() {
         let named = culprit(0, "a", 5);
-        let (grown, lost_ns) = growth(&[culprit(2, "b", 9), named], &[culprit(1, "a", 5)]);
-        assert_eq!((grown, lost_ns), (vec![culprit(2, "b", 9)], 0));
+        let grown = growth(&[culprit(2, "b", 9), named], &[culprit(1, "a", 5)]);
+        assert_eq!(grown, [culprit(2, "b", 9)]);
     }
 
     #[test]
@@ -220,7 +212,7 @@ mod tests {
             max_ns: 9,
             ..culprit(1, "a", 9)
         };
-        let (grown, _) = growth(&[later], &[culprit(1, "a", 9)]);
+        let grown = growth(&[later], &[culprit(1, "a", 9)]);
         assert_eq!(
             (grown[0].count, grown[0].sum_ns, grown[0].max_ns),
             (1, 3, 3)
@@ -236,8 +228,8 @@ mod tests {
             sum_ns: 10 * count,
         };
         let earlier = [row(Source(7), 2), row(Source(8), 3)];
-        let (grown, lost_ns) = growth(&[row(Source::SEVERAL, 6)], &earlier);
-        assert_eq!((grown, lost_ns), (vec![row(Source::SEVERAL, 1)], 0));
+        let grown = growth(&[row(Source::SEVERAL, 6)], &earlier);
+        assert_eq!(grown, [row(Source::SEVERAL, 1)]);
     }
 
     #[test]
