@@ -104,6 +104,7 @@ impl Session {
             stacks_over_ns: threshold.ns(),
             has_logs: options.has_logs,
         };
+        let paths = Paths::new(options.over_ns.is_some());
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
         drop(types);
@@ -136,7 +137,7 @@ impl Session {
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
             threshold: (options.detail == Detail::Full).then_some(threshold),
-            paths: Paths::default(),
+            paths,
             n_malformed: 0,
         };
         Ok((session, child))
