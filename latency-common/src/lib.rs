@@ -10,6 +10,7 @@ pub mod class;
 pub mod config;
 pub mod counters;
 pub mod cpu;
+pub mod flight;
 pub mod hist;
 pub mod interrupt;
 pub mod loss;

@@ -60,6 +60,8 @@ globals! {
     TICK_CALLBACK: u64 = 0;
     /// Address of the slice timer's callback; 0 when unknown.
     HRTICK_CALLBACK: u64 = 0;
+    /// Records in the flight recorder's ring of each CPU, less one: a mask, since it is a power of two.
+    FLIGHT_MASK: u32 = 0;
     /// Where the functions that wake with the hint of a sleep begin and end; 0 when unknown.
     SYNC_FUNCTION_0: u64 = 0;
     /// See `SYNC_FUNCTION_0`.

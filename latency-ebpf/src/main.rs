@@ -20,6 +20,7 @@ mod cause;
 mod cgroup;
 mod counters;
 mod empty;
+mod flight;
 mod globals;
 mod hist;
 mod interrupt;

@@ -10,6 +10,7 @@ use aya_ebpf::{
 use latency_common::{
     counters::TaskCounters,
     cpu::CpuState,
+    flight::{FlightHead, FlightRecord},
     hist::{HistSlot, N_HISTS},
     interrupt::{InterruptCounters, N_SOURCES},
     loss::{Loss, N_LOSS},
@@ -132,6 +133,15 @@ pub(crate) static TARGET_CGROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1
 /// Compiled globs on the thread's name.
 #[map]
 pub(crate) static GLOBS: Array<Glob> = Array::with_max_entries(word(N_GLOBS), 0);
+
+/// The flight recorder's rings, one CPU's after the other; user space sets the number of records
+/// and reads them through a memory map. Full: the oldest are overwritten.
+#[map]
+pub(crate) static FLIGHT_RECORDS: Array<FlightRecord> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// The heads of those rings, one entry per possible CPU.
+#[map]
+pub(crate) static FLIGHT_HEADS: Array<FlightHead> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// A count as maps and helpers take it.
 pub(crate) const fn word(n: usize) -> u32 {

@@ -76,6 +76,8 @@ pub enum Error {
     },
     #[error("cannot write {}: {source}", path.display())]
     Output { path: PathBuf, source: io::Error },
+    #[error("cannot write the flight recorder's {}: {source}", path.display())]
+    FlightOutput { path: PathBuf, source: io::Error },
     #[error("cannot run '{command}': {source}")]
     Command { command: String, source: io::Error },
 }
@@ -129,6 +131,9 @@ impl Error {
             Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
             Self::Conflict { help, .. } => (*help).into(),
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
+            Self::FlightOutput { .. } => {
+                "choose a file that can be written, with --flight-output FILE".into()
+            }
             Self::Command { .. } => "check the command's name and its permissions".into(),
         }
     }

@@ -10,6 +10,7 @@ mod difference;
 pub mod escape;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod flight;
 mod group;
 mod merge;
 mod names;
@@ -29,8 +30,8 @@ pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
-    Autopsy, Cost, CostSample, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally,
-    Window,
+    Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,
+    RowIdent, Tally, Window,
 };
 use crate::units;
 
@@ -47,6 +48,8 @@ pub struct Context<'a> {
     pub detail: Detail,
     /// Features that were degraded or missing, in words.
     pub degraded: &'a [String],
+    /// Dumps of the flight recorder.
+    pub flight: &'a [FlightDump],
     /// Waits over the threshold, where one was asked for.
     pub over: Option<OverStats>,
     /// Share of one CPU that the recorder's own process used, in percent.
@@ -86,7 +89,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
             })
             .collect(),
         interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
-        longest: longest(observation, &names),
+        longest: longest(observation, irqs, &names),
         stacks: paths::stacks(observation, &totals.parts),
         over: context.over,
         audit,
@@ -96,12 +99,13 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         cost: cost(observation.cost, context.recorder_cpu_pct),
         steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
+        flight: context.flight.to_vec(),
     }
 }
 
-fn longest(observation: &Observation, names: &names::Names) -> Vec<Autopsy> {
+fn longest(observation: &Observation, irqs: &IrqNames, names: &names::Names) -> Vec<Autopsy> {
     let taken_apart = observation.longest.iter().map(|event| {
-        let mut autopsy = autopsy(event, &observation.irq_names, &observation.paths);
+        let mut autopsy = autopsy(event, irqs, &observation.paths);
         names.complete(&mut autopsy);
         autopsy
     });
@@ -172,6 +176,7 @@ mod tests {
             target: "all tasks",
             by,
             detail: Detail::Full,
+            flight: &[],
             degraded: &[],
             over: None,
             recorder_cpu_pct: 0.5,

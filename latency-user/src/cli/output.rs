@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use crate::Error;
@@ -20,16 +20,9 @@ pub(super) struct Output {
 impl Output {
     /// Opens the file, or takes standard output.
     pub(super) fn open(path: Option<PathBuf>) -> Result<Self, Error> {
-        let file = path.map(|path| {
-            let opened = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path);
-            match opened {
-                Ok(file) => Ok((path, file)),
-                Err(source) => Err(Error::Output { path, source }),
-            }
+        let file = path.map(|path| match open_file(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(source) => Err(Error::Output { path, source }),
         });
         Ok(Self {
             file: file.transpose()?,
@@ -74,8 +67,17 @@ impl Output {
     }
 }
 
+/// Opens a file for a result that is yet to come; what it holds stays until then.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+}
+
 /// Empties a file; there is nothing to empty in a pipe or a device.
-fn empty(file: &File) -> io::Result<()> {
+pub(super) fn empty(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }

@@ -48,6 +48,10 @@ pub struct Feature {
 
 /// What was found out about the kernel.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "answers to questions that have nothing to do with one another"
+)]
 pub struct Features {
     /// Bits that ask for a reschedule.
     pub resched_bits: ReschedBits,
@@ -59,6 +63,8 @@ pub struct Features {
     pub can_seed_at_switch: bool,
     /// Whether `sched_exit_tp` is needed to tell stale evidence from fresh.
     pub needs_sched_exit: bool,
+    /// Whether interrupts of the local timer have tracepoints (x86).
+    pub has_local_timer: bool,
     list: Vec<Feature>,
 }
 
@@ -80,6 +86,7 @@ impl Features {
             // far apart that the next event with clear flags discards what is stale.
             needs_sched_exit: types.has_tracepoint("sched_exit_tp")
                 && types.has_tracepoint("hrtimer_rearm"),
+            has_local_timer: types.has_tracepoint("local_timer_entry"),
             list: Vec::new(),
         };
         features.list = features.describe(types, rights);

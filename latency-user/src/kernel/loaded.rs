@@ -28,6 +28,7 @@ use super::{
     btf::KernelTypes,
     caches::last_level_cache,
     features::Features,
+    flight::FlightRings,
     object::{self, LoadOptions, take},
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
@@ -67,6 +68,8 @@ pub struct Kernel {
     ebpf: Ebpf,
     /// The histogram pool.
     pub pool: HistPool,
+    /// The flight recorder's rings, where it is on.
+    pub flight: Option<FlightRings>,
     ring: RingBuf<MapData>,
     cpus: Array<MapData, CpuState>,
     sources: PerCpuArray<MapData, InterruptCounters>,
@@ -100,6 +103,10 @@ impl Kernel {
         let free: Stack<_, u32> = take(&mut ebpf, "FREE_HISTS")?;
         let mut this = Self {
             pool: HistPool::new(ebpf.map("HISTS"), options.n_hists, free)?,
+            flight: options
+                .flight
+                .map(|size| FlightRings::map(&ebpf, size, object::n_possible_cpus()?))
+                .transpose()?,
             ring: take(&mut ebpf, "RECORDS")?,
             cpus: take(&mut ebpf, "CPUS")?,
             sources: take(&mut ebpf, "SOURCES")?,
@@ -120,7 +127,16 @@ impl Kernel {
         this.write_control()?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
-        for attachment in programs::attachments(options.detail, features, options.needs) {
+        let mut attachments = Vec::new();
+        if options.flight.is_some() {
+            attachments.extend(programs::flight(features));
+        }
+        attachments.extend(programs::attachments(
+            options.detail,
+            features,
+            options.needs,
+        ));
+        for attachment in attachments {
             programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
         Ok(this)

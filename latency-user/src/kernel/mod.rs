@@ -3,6 +3,7 @@
 pub mod btf;
 mod caches;
 mod features;
+mod flight;
 mod functions;
 mod globals;
 mod loaded;
@@ -14,6 +15,7 @@ mod rights;
 mod symbols;
 
 pub use features::{Availability, Feature, Features, KERNEL_PATHS};
+pub use flight::{FlightRings, FlightSize};
 pub use functions::Functions;
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};

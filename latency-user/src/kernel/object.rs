@@ -15,7 +15,9 @@ use latency_common::{
     select::Glob,
 };
 
-use super::{btf::KernelTypes, features::Features, globals::Globals, programs::Needs};
+use super::{
+    btf::KernelTypes, features::Features, flight::FlightSize, globals::Globals, programs::Needs,
+};
 use crate::Error;
 
 /// The object that `cargo xtask build-ebpf` made.
@@ -68,6 +70,8 @@ pub struct LoadOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// How much the flight recorder is to hold; none without one.
+    pub flight: Option<FlightSize>,
     /// Waits from this length on are recorded one by one; the longest are in any case.
     pub over_ns: Option<u64>,
     /// Stacks are taken where somebody has waited longer than this.
@@ -119,6 +123,8 @@ fn set_options(
         globals.set_long(begin, from);
         globals.set_long(end, to);
     }
+    let flight_records = flight_records(options, n_possible_cpus()?);
+    globals.set("FLIGHT_MASK", flight_records - 1);
     set_hierarchy(globals, types, options)
 }
 
@@ -128,6 +134,21 @@ const SYNC_GLOBALS: [[&str; 2]; N_SYNC_FUNCTIONS] = [
     ["SYNC_FUNCTION_1", "SYNC_FUNCTION_1_END"],
     ["SYNC_FUNCTION_2", "SYNC_FUNCTION_2_END"],
 ];
+
+/// Records of each of `n_cpus` rings of the flight recorder; the map cannot be empty.
+fn flight_records(options: &LoadOptions, n_cpus: usize) -> u32 {
+    options
+        .flight
+        .map_or(1, |size| size.records_per_cpu(n_cpus))
+}
+
+/// CPUs that may come to be.
+pub(super) fn n_possible_cpus() -> Result<usize, Error> {
+    nr_cpus().map_err(|(path, source)| Error::Read {
+        what: path.to_owned(),
+        source,
+    })
+}
 
 fn set_hierarchy(
     globals: &mut Globals,
@@ -162,10 +183,8 @@ fn set_hierarchy(
 fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Ebpf, Error> {
     let selection = &options.selection;
     let entries = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
-    let n_cpus = nr_cpus().map_err(|(path, source)| Error::Read {
-        what: path.to_owned(),
-        source,
-    })?;
+    let n_cpus = n_possible_cpus()?;
+    let flight_records = entries(n_cpus).saturating_mul(flight_records(options, n_cpus));
     let log_level = if options.has_logs {
         Level::Debug as u8
     } else {
@@ -182,6 +201,8 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .map_max_entries("HISTS", options.n_hists)
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)
+        .map_max_entries("FLIGHT_RECORDS", flight_records)
+        .map_max_entries("FLIGHT_HEADS", entries(n_cpus))
         .map_max_entries("TARGET_TGIDS", entries(selection.tgids.len()))
         .map_max_entries("TARGET_TIDS", entries(selection.tids.len()))
         .map_max_entries("TARGET_UIDS", entries(selection.uids.len()))

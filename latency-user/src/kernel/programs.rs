@@ -84,6 +84,29 @@ pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> 
     }
 }
 
+/// What the flight recorder takes; attached before all others, so that no event that they measure is
+/// missing in it.
+pub(super) fn flight(features: &Features) -> Vec<Attachment> {
+    let mut attachments = vec![
+        other("flight_irq_entry", "irq_handler_entry"),
+        other("flight_irq_exit", "irq_handler_exit"),
+        other("flight_softirq_entry", "softirq_entry"),
+        other("flight_softirq_exit", "softirq_exit"),
+        other("flight_migrate", "sched_migrate_task"),
+        other("flight_waking", "sched_waking"),
+        other("flight_wakeup_new", "sched_wakeup_new"),
+        other("flight_wakeup", "sched_wakeup"),
+        other("flight_switch", "sched_switch"),
+    ];
+    if features.has_local_timer {
+        attachments.extend([
+            other("flight_timer_entry", "local_timer_entry"),
+            other("flight_timer_exit", "local_timer_exit"),
+        ]);
+    }
+    attachments
+}
+
 /// What takes a CPU from its task. Begins are attached after ends, so that none is seen without its end.
 const INTERRUPTS: [&str; 14] = [
     "irq_handler_exit",

@@ -7,6 +7,7 @@
 mod attribution;
 mod audit;
 mod autopsy;
+mod flight;
 mod host;
 mod observation;
 mod paths;
@@ -22,6 +23,10 @@ pub use attribution::{
 };
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
 pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
+pub use flight::{
+    ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
+    FlightThread,
+};
 pub use host::Host;
 pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
 pub use paths::{

@@ -4,7 +4,8 @@ use latency_common::config::Detail;
 use serde::Serialize;
 
 use super::{
-    Audit, Autopsy, Censored, Host, InterruptTotalStats, Losses, OverStats, PathStats, Stats,
+    Audit, Autopsy, Censored, FlightDump, Host, InterruptTotalStats, Losses, OverStats, PathStats,
+    Stats,
 };
 
 /// What a row stands for.
@@ -164,4 +165,6 @@ pub struct Report {
     pub steal_ns: u64,
     /// Features that were degraded or missing, in words.
     pub degraded: Vec<String>,
+    /// Dumps of the flight recorder; none without one.
+    pub flight: Vec<FlightDump>,
 }

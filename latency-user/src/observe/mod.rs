@@ -7,6 +7,7 @@ mod cgroups;
 mod child;
 mod convert;
 mod cost;
+mod flight;
 mod glob;
 mod interrupts;
 mod paths;

@@ -10,14 +10,20 @@ use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, interrupts,
+    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
     interrupts::InterruptBase, paths, paths::Paths, switches::Reading, targets::Targets,
     threshold::Threshold, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
-    kernel::{self, Features, KERNEL_PATHS, Kernel, LoadOptions, Record, Rights, btf::KernelTypes},
-    model::{Buckets, KernelPaths, Losses, Observation, Tally, TaskRow, WaitEvent},
+    kernel::{
+        self, Features, FlightSize, KERNEL_PATHS, Kernel, LoadOptions, Record, Rights,
+        btf::KernelTypes,
+    },
+    model::{
+        Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
+        WaitEvent,
+    },
 };
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
@@ -46,6 +52,8 @@ pub struct SessionOptions {
     pub needs_paths: bool,
     /// A command to run and follow; empty for none.
     pub command: Vec<OsString>,
+    /// How much the flight recorder is to hold; none without one.
+    pub flight: Option<FlightSize>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -55,6 +63,7 @@ pub struct SessionOptions {
 pub struct Session {
     kernel: Kernel,
     targets: Targets,
+    flight: Option<FlightSize>,
     degraded: Vec<String>,
     cgroups: CgroupNames,
     cost: CostMeter,
@@ -100,6 +109,7 @@ impl Session {
             cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
             n_hists: options.n_hists,
             ring_bytes: options.ring_bytes,
+            flight: options.flight,
             over_ns: options.over_ns,
             stacks_over_ns: threshold.ns(),
             has_logs: options.has_logs,
@@ -121,6 +131,7 @@ impl Session {
         let session = Self {
             kernel,
             targets: options.targets.clone(),
+            flight: options.flight,
             degraded: features.degraded(options.detail),
             cgroups,
             cost: CostMeter::new(rights.has_sys_admin()),
@@ -201,6 +212,16 @@ impl Session {
     /// Measures what the programs cost, in short slices; says when to come again.
     pub fn measure_cost(&mut self) -> Duration {
         self.cost.step(&self.kernel, monotonic_ns())
+    }
+
+    /// What the flight recorder holds of its time, with these waits marked; none where it is off.
+    #[must_use]
+    pub fn dump(&self, reason: DumpReason, marked: Vec<Autopsy>) -> Option<Flight> {
+        let (size, rings) = self.flight.zip(self.kernel.flight.as_ref())?;
+        let at_ns = monotonic_ns();
+        // Before the start not all programs were attached.
+        let from_ns = at_ns.saturating_sub(size.window_ns).max(self.start_at_ns);
+        Some(flight::dump(rings, (from_ns, at_ns), reason, marked))
     }
 
     fn drain(&mut self) {
@@ -340,8 +361,12 @@ fn identity(row: &TaskRow) -> (u32, u64) {
 }
 
 fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::try_from(now)
+    clock_ns(ClockId::Monotonic)
+}
+
+/// A reading of a clock.
+pub(super) fn clock_ns(clock: ClockId) -> u64 {
+    Duration::try_from(clock_gettime(clock))
         .ok()
         .and_then(|now| u64::try_from(now.as_nanos()).ok())
         .unwrap_or(0)

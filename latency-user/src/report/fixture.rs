@@ -46,6 +46,7 @@ pub(super) fn report() -> Report {
         },
         steal_ns: 0,
         degraded: vec!["hrtick: this kernel has none".into()],
+        flight: Vec::new(),
     }
 }
 

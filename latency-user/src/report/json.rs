@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::VERSION;
 use crate::analysis::escape;
 use crate::model::{
-    Audit, Autopsy, Buckets, Censored, Cost, DetailLevel, GroupBy, Host, InterruptTotalStats,
-    Losses, OverStats, PathStats, Report, Row, RowIdent, Stats, Tally, Window,
+    Audit, Autopsy, Buckets, Censored, Cost, DetailLevel, FlightDump, GroupBy, Host,
+    InterruptTotalStats, Losses, OverStats, PathStats, Report, Row, RowIdent, Stats, Tally, Window,
 };
 
 /// The whole report.
@@ -43,6 +43,8 @@ struct Document<'a> {
     cost: Cost,
     steal_ns: u64,
     degraded: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    flight: &'a [FlightDump],
 }
 
 /// What is known when recording begins.
@@ -228,6 +230,7 @@ fn document(report: &Report) -> Document<'_> {
         cost: report.cost,
         steal_ns: report.steal_ns,
         degraded: &report.degraded,
+        flight: &report.flight,
     }
 }
 

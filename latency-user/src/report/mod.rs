@@ -10,6 +10,7 @@ mod fixture;
 mod fixture_attribution;
 pub mod folded;
 pub mod json;
+pub mod perfetto;
 pub mod text;
 
 /// The version that is named in every format.

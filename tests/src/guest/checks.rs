@@ -19,7 +19,7 @@ use crate::{
 type Check = fn() -> Result<String>;
 
 /// Every check.
-pub(super) const ALL: [(&str, Check); 11] = [
+pub(super) const ALL: [(&str, Check); 12] = [
     ("doctor", doctor),
     ("record_everything", record_everything),
     ("burners_lose_the_cpu_to_the_slice_timer", burners),
@@ -32,11 +32,15 @@ pub(super) const ALL: [(&str, Check); 11] = [
     ("pipe_switches_to_the_unit", pipe),
     ("cgroup_v2_selects", cgroup_selects),
     ("cgroup_quota_throttles", cgroup_throttles),
+    ("flight_recorder_dumps", flight),
     ("membarrier_and_proc_stress_is_survived", stress),
     ("lockdown_confidentiality", lockdown),
 ];
 
 const SECONDS: Duration = Duration::from_secs(3);
+
+/// The flight recorder's programs are apart from the others.
+const FLIGHT: &str = "--flight 1s --flight-output /tmp/schedlat.pftrace";
 
 /// Below this a single wait that began with a wakeup, too early in the kernel's account, decides.
 const MIN_SLICES: u64 = 20;
@@ -233,6 +237,19 @@ fn cgroup_throttles() -> Result<String> {
 }
 
 /// Kernel-facts of 7.x: this load has brought kernels down under careless attach points.
+fn flight() -> Result<String> {
+    let _load = Load::workload("burn 30")?;
+    let recording = Schedlat::record().args(FLIGHT).lasting(2.0);
+    let document = recording.run()?.success()?.documents()?.pop();
+    let document = document.context("no document")?;
+    let cpus = document["flight"][0]["cpus"].as_array();
+    let cpus = cpus.context("no dump")?.iter();
+    let n_events: u64 = cpus.filter_map(|cpu| cpu["n_events"].as_u64()).sum();
+    // A burner alone sees ticks only, a hundred a second at least.
+    ensure!(n_events > 100, "only {n_events} events");
+    Ok(format!("{n_events} events"))
+}
+
 fn stress() -> Result<String> {
     let lines = [
         "membarrier 25",
@@ -247,7 +264,7 @@ fn stress() -> Result<String> {
         .map(Load::workload)
         .into_iter()
         .collect::<Result<Vec<_>>>()?;
-    let recording = Schedlat::record().start()?;
+    let recording = Schedlat::record().args(FLIGHT).start()?;
     thread::sleep(Duration::from_secs(20));
     let report = recording.stop()?;
     drop(loads);

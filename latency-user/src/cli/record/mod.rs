@@ -1,5 +1,6 @@
 //! `schedlat record`: arguments, then validated options, then the recording.
 
+mod flight;
 mod over;
 mod printer;
 mod run_loop;
@@ -12,10 +13,12 @@ use latency_common::{config::Detail, hist::HistSlot};
 use super::output::Output;
 use crate::{
     host,
+    kernel::FlightSize,
     model::{GroupBy, Window},
     observe::{Child, SessionOptions, TargetArgs, Targets, status_code},
     units::Nanos,
 };
+use flight::FlightLog;
 use over::Over;
 use printer::Printer;
 use run_loop::Signals;
@@ -81,6 +84,30 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
           value_parser = ring_bytes)]
     ring_bytes: u32,
+    /// Keep the raw events of the last so long, e.g. 2s, and save them as a Perfetto trace: at a wait
+    /// over --over (at most ten times), on SIGUSR1, and at the end; they are of all tasks, whatever the
+    /// targets
+    #[arg(
+        long,
+        value_name = "DURATION",
+        allow_hyphen_values = true,
+        help_heading = "Flight recorder"
+    )]
+    flight: Option<Nanos>,
+    /// Where to save it; further traces get a number
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "schedlat-flight.pftrace",
+        requires = "flight",
+        help_heading = "Flight recorder"
+    )]
+    flight_output: PathBuf,
+    /// Memory for the raw events of all CPUs together; without it 8 MiB a second for each CPU, at
+    /// most 256 MiB
+    #[arg(long, value_name = "BYTES", requires = "flight", help_heading = "Flight recorder",
+          value_parser = clap::value_parser!(u64).range(1..=MAX_FLIGHT_BYTES))]
+    flight_bytes: Option<u64>,
     /// Log on standard error which tasks are selected when their name or program changes
     #[arg(long, short, help_heading = "Troubleshooting")]
     verbose: bool,
@@ -92,6 +119,9 @@ pub(super) struct RecordArgs {
 /// A GiB of histograms.
 const MAX_HISTOGRAMS: i64 = 1 << 18;
 const _: () = assert!((1 << 30) / size_of::<HistSlot>() == 1 << 18);
+
+/// 4 GiB: a dump takes as much again, and more for the trace.
+const MAX_FLIGHT_BYTES: u64 = 1 << 32;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
@@ -172,7 +202,12 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         duration: args.duration,
         interval: args.interval,
     };
-    let outcome = runtime.block_on(run_loop::record(&options, plan, printer, signals));
+    let flight = {
+        let _context = runtime.enter();
+        args.flight_log()?
+    };
+    let recording = run_loop::record(&options, plan, printer, signals, flight);
+    let outcome = runtime.block_on(recording);
     if let (Err(error), Some(path)) = (&outcome, &args.verifier_log) {
         save_log(error, path)?;
     }
@@ -270,8 +305,18 @@ impl RecordArgs {
             stacks_over_ns: self.stacks_over.map(Nanos::as_ns),
             needs_paths: matches!(self.format, Format::Folded),
             command: self.command.clone(),
+            flight: self.flight.map(|window| FlightSize {
+                window_ns: window.as_ns(),
+                bytes: self.flight_bytes,
+            }),
             has_logs: self.verbose,
         })
+    }
+
+    fn flight_log(&self) -> anyhow::Result<Option<FlightLog>> {
+        self.flight
+            .map(|window| FlightLog::open(self.flight_output.clone(), window.into()))
+            .transpose()
     }
 }
 

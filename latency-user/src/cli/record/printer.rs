@@ -11,9 +11,20 @@ use crate::{
     Error,
     analysis::{self, Context},
     cli::output::Output,
-    model::{GroupBy, Host, KernelPaths, Observation, Report, WaitEvent, Window},
+    model::{FlightDump, GroupBy, Host, KernelPaths, Observation, Report, WaitEvent, Window},
     report::{csv, folded, json, text},
 };
+
+/// What only the whole report says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Closing<'a> {
+    /// Features that were degraded or missing, in words.
+    pub(super) degraded: &'a [String],
+    /// Share of one CPU that the recorder's own process used, in percent.
+    pub(super) recorder_cpu_pct: f64,
+    /// Dumps of the flight recorder.
+    pub(super) flight: &'a [FlightDump],
+}
 
 /// Prints the parts of a recording.
 #[derive(Debug)]
@@ -57,7 +68,7 @@ impl Printer {
     /// Prints one interval.
     pub(super) fn interval(&mut self, interval: &Observation) -> Result<(), Error> {
         self.n_intervals += 1;
-        let report = self.summarise(interval, &[], 0.0);
+        let report = self.summarise(interval, &Closing::default());
         let line = match self.format {
             Format::Text => text::interval_line(&report, self.n_intervals),
             Format::Json => json::interval_line(&report, self.n_intervals),
@@ -96,10 +107,9 @@ impl Printer {
     pub(super) fn whole(
         &mut self,
         whole: &Observation,
-        degraded: &[String],
-        recorder_cpu_pct: f64,
+        closing: &Closing<'_>,
     ) -> Result<bool, Error> {
-        let report = self.summarise(whole, degraded, recorder_cpu_pct);
+        let report = self.summarise(whole, closing);
         let text = match self.format {
             Format::Text if self.is_stream => "\n".to_owned() + &text::render(&report, self.top),
             Format::Text => text::render(&report, self.top),
@@ -113,15 +123,16 @@ impl Printer {
         Ok(report.audit.ok)
     }
 
-    fn summarise(&self, observation: &Observation, degraded: &[String], cpu_pct: f64) -> Report {
+    fn summarise(&self, observation: &Observation, closing: &Closing<'_>) -> Report {
         let context = Context {
             host: &self.host,
             target: &self.target,
             by: self.by,
             detail: self.detail,
-            degraded,
+            degraded: closing.degraded,
             over: self.over.as_ref().map(Over::stats),
-            recorder_cpu_pct: cpu_pct,
+            recorder_cpu_pct: closing.recorder_cpu_pct,
+            flight: closing.flight,
         };
         analysis::summarise(observation, &context)
     }

@@ -15,10 +15,13 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep_until},
 };
 
-use super::printer::Printer;
+use super::{
+    flight::FlightLog,
+    printer::{Closing, Printer},
+};
 use crate::{
     analysis,
-    model::Observation,
+    model::{DumpReason, Observation},
     observe::{Child, Session, SessionOptions},
     units::Nanos,
 };
@@ -59,6 +62,7 @@ pub(super) async fn record(
     plan: Plan,
     printer: Printer,
     signals: Signals,
+    flight: Option<FlightLog>,
 ) -> anyhow::Result<Outcome> {
     let (session, child) = Session::start(options)?;
     let previous = Observation::at_start(session.started_at());
@@ -67,6 +71,7 @@ pub(super) async fn record(
         child,
         signals,
         printer,
+        flight,
         previous,
     };
     let cpu_at_start = cpu_time();
@@ -78,7 +83,9 @@ pub(super) async fn record(
         child.terminate();
     }
     let mut whole = recording.session.last_snapshot()?;
+    // A dump that they ask for is made at once.
     recording.print_waits()?;
+    recording.dump(DumpReason::End);
     if plan.interval.is_some() {
         recording.print_interval(&whole)?;
     }
@@ -89,9 +96,16 @@ pub(super) async fn record(
         child,
         signals,
         mut printer,
+        flight,
         ..
     } = recording;
-    let is_sound = printer.whole(&whole, session.degraded(), cpu_pct)?;
+    let (dumps, failure) = flight.map(FlightLog::finish).unwrap_or_default();
+    let closing = Closing {
+        degraded: session.degraded(),
+        recorder_cpu_pct: cpu_pct,
+        flight: &dumps,
+    };
+    let is_sound = printer.whole(&whole, &closing)?;
     drop(session);
     if child.is_some() {
         reset_interrupt();
@@ -101,7 +115,10 @@ pub(super) async fn record(
         (_, Some(child)) => Some(outlived_by(child, signals).await?),
         (_, None) => None,
     };
-    Ok(Outcome { is_sound, child })
+    match failure {
+        Some(error) => Err(error.into()),
+        None => Ok(Outcome { is_sound, child }),
+    }
 }
 
 /// Waits for a command that outlives its recording. What asks us to end is meant for it, each time.
@@ -124,6 +141,7 @@ struct Recording {
     child: Option<Child>,
     signals: Signals,
     printer: Printer,
+    flight: Option<FlightLog>,
     /// The snapshot at the end of the last interval; empty at the start.
     previous: Observation,
 }
@@ -148,12 +166,15 @@ impl Recording {
                 () = until(deadline) => break End::Duration,
                 end = self.signals.next() => break end,
                 status = end_of(&mut self.child) => break End::Child(status?),
+                () = requested(&mut self.flight) => self.dump(DumpReason::Signal),
                 () = sleep_until(next_cost) => {
                     next_cost = Instant::now() + self.session.measure_cost();
                 }
                 _ = turns.tick() => {
                     self.session.turn()?;
-                    self.print_waits()?;
+                    if self.print_waits()? {
+                        self.dump(DumpReason::Wait);
+                    }
                     progress.show();
                     if self.session.are_targets_gone() {
                         break End::TargetsGone;
@@ -181,15 +202,27 @@ impl Recording {
         Ok(end)
     }
 
-    /// Prints the waits over the threshold that have ended since the last time.
-    fn print_waits(&mut self) -> Result<(), crate::Error> {
+    /// Saves what the flight recorder holds; nothing where it is off.
+    fn dump(&mut self, reason: DumpReason) {
+        if let Some(log) = &mut self.flight
+            && let Some(dump) = self.session.dump(reason, log.marked())
+        {
+            log.write(dump);
+        }
+    }
+
+    /// Prints the waits over the threshold that have ended since the last time; whether they ask for
+    /// a dump.
+    fn print_waits(&mut self) -> Result<bool, crate::Error> {
         let events = self.session.take_over();
         if events.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
+        let irqs = self.session.irq_names();
         let paths = self.session.paths_of(&events);
-        self.printer
-            .waits(&events, &self.session.irq_names(), &paths)
+        self.printer.waits(&events, &irqs, &paths)?;
+        let flight = self.flight.as_mut();
+        Ok(flight.is_some_and(|log| log.note(&events, &irqs)))
     }
 
     /// Prints what happened between the previous snapshot and `now`.
@@ -212,6 +245,13 @@ fn next_after(at: Instant, period: Duration, now: Instant) -> Option<Instant> {
 async fn until(instant: Option<Instant>) {
     match instant {
         Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn requested(flight: &mut Option<FlightLog>) {
+    match flight {
+        Some(flight) => flight.requested().await,
         None => std::future::pending().await,
     }
 }

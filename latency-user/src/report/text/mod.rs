@@ -7,6 +7,7 @@
 mod audit;
 mod autopsy;
 mod clock;
+mod flight;
 mod interval;
 mod parts;
 mod table;
@@ -101,10 +102,17 @@ fn closing(report: &Report) -> String {
         .degraded
         .iter()
         .map(|feature| format!("degraded: {feature}\n"));
-    [over, losses(&report.loss), cost(&report.cost), steal]
-        .into_iter()
-        .chain(degraded)
-        .collect()
+    let flight = flight::render(&report.flight);
+    [
+        over,
+        losses(&report.loss),
+        cost(&report.cost),
+        steal,
+        flight,
+    ]
+    .into_iter()
+    .chain(degraded)
+    .collect()
 }
 
 fn losses(losses: &Losses) -> String {
