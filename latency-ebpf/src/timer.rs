@@ -4,8 +4,7 @@
 //! theirs, unless a wakeup inside the callback (usual on RT) asked first.
 
 use aya_ebpf::{
-    helpers::{bpf_ktime_get_ns, generated::bpf_get_smp_processor_id},
-    macros::btf_tracepoint,
+    helpers::generated::bpf_get_smp_processor_id, macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
 use latency_common::{
@@ -45,8 +44,8 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
     cpu.timer = timer as u64;
     cpu.timer_class = class as u32;
     if g::ATTRIBUTE.read() != 0 {
-        look_at_current(&ctx, here);
         interrupt::begin(tick_source(cpu.timer_class));
+        look_at_current(&ctx, here);
     }
     cpu.flags_at_timer = Task::current().need_resched();
     if cpu.flags_at_timer == 0 {
@@ -60,13 +59,13 @@ pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
 /// is another stint.
 #[inline(always)]
 fn look_at_current(ctx: &BtfTracePointContext, here: u32) {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(timeline) = timeline(here) else {
+        return;
+    };
+    // The tick has just begun: the totals of interrupts are those of that moment.
+    let now = timeline.context_since_ns;
     let current = Task::current();
-    if let Some(timeline) = timeline(here)
-        && stack::is_due(timeline, now)
-        && stack::take(ctx, timeline, current, now) != 0
-    {
+    if stack::is_due(timeline, now) && stack::take(ctx, timeline, current, now) != 0 {
         begin_stint(timeline, current, now);
     }
 }

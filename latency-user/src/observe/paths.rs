@@ -1,4 +1,4 @@
-//! Names of kernel stacks, read when they are first needed.
+//! Names of kernel stacks.
 
 use latency_common::record::WaitRecord;
 
@@ -8,14 +8,21 @@ use crate::{
 };
 
 /// What is known of stacks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Paths {
     functions: Option<Functions>,
 }
 
 impl Paths {
-    /// The paths of all these stacks. Reading the names of functions takes a tenth of a second, so
-    /// they are kept; `is_last` reads them anew, with the modules of now.
+    /// Reading the names of functions takes a tenth of a second: what is needed while recording is
+    /// read before.
+    pub(super) fn new(is_needed_while_recording: bool) -> Self {
+        Self {
+            functions: is_needed_while_recording.then(Functions::read),
+        }
+    }
+
+    /// The paths of all these stacks; `is_last` reads the names anew, with the modules of now.
     pub(super) fn of(
         &mut self,
         kernel: &Kernel,

@@ -101,6 +101,7 @@ impl Session {
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let cgroups = CgroupNames::read(options.targets.hierarchy.as_ref());
         let load = load_options(options, threshold.ns());
+        let paths = Paths::new(options.over_ns.is_some());
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
         drop(types);
@@ -134,7 +135,7 @@ impl Session {
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
             threshold: (options.detail == Detail::Full).then_some(threshold),
-            paths: Paths::default(),
+            paths,
             n_malformed: 0,
         };
         Ok((session, child))
