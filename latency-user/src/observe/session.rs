@@ -99,21 +99,8 @@ impl Session {
         let features = Features::detect(&types, &release, rights);
         check(&features, &release, options)?;
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
-        let hierarchy = options.targets.hierarchy.as_ref();
-        let cgroups = CgroupNames::read(hierarchy);
-        let load = LoadOptions {
-            detail: options.detail,
-            selection: options.targets.selection.clone(),
-            needs: options.targets.needs,
-            cgroup_controller: hierarchy.and_then(super::cgroups::Hierarchy::controller),
-            cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
-            n_hists: options.n_hists,
-            ring_bytes: options.ring_bytes,
-            flight: options.flight,
-            over_ns: options.over_ns,
-            stacks_over_ns: threshold.ns(),
-            has_logs: options.has_logs,
-        };
+        let cgroups = CgroupNames::read(options.targets.hierarchy.as_ref());
+        let load = load_options(options, threshold);
         let paths = Paths::new(options.over_ns.is_some());
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
@@ -344,6 +331,23 @@ impl Session {
             malformed_records: self.n_malformed,
             ..losses
         }
+    }
+}
+
+fn load_options(options: &SessionOptions, threshold: Threshold) -> LoadOptions {
+    let hierarchy = options.targets.hierarchy.as_ref();
+    LoadOptions {
+        detail: options.detail,
+        selection: options.targets.selection.clone(),
+        needs: options.targets.needs,
+        cgroup_controller: hierarchy.and_then(super::cgroups::Hierarchy::controller),
+        cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
+        n_hists: options.n_hists,
+        ring_bytes: options.ring_bytes,
+        flight: options.flight,
+        over_ns: options.over_ns,
+        stacks_over_ns: threshold.ns(),
+        has_logs: options.has_logs,
     }
 }
 
