@@ -25,7 +25,7 @@ use crate::{
     throttle,
     timeline::{begin_stint, book_stolen, mend_break},
     waitlog,
-    waker::book_wakeup,
+    waker::{book_wakeup, note_waker},
 };
 
 /// A CPU goes from one task to the next. Runs under the runqueue lock, interrupts off.
@@ -380,13 +380,15 @@ pub(crate) fn sched_migrate_task(ctx: BtfTracePointContext) -> i32 {
                 bpf_ktime_get_ns()
             });
         }
-        // A wakeup that moves the task may be completed by another CPU, out of reach of this one's time.
         // SAFETY: the helper has no precondition.
-        if let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() })
+        let here = unsafe { bpf_get_smp_processor_id() };
+        // A wakeup that moves the task may be completed by another CPU, out of reach of this one's time.
+        if let Some(cpu) = cpu_state(here)
             && cpu.waking_tid == task.tid()
         {
             state.waking_at_ns = state.waking_at_ns.max(cpu.waking_at_ns);
-            if state.is_in(TaskPhase::Sleeping) {
+            if g::ATTRIBUTE.read() != 0 && state.is_in(TaskPhase::Sleeping) {
+                note_waker(state, cpu, here);
                 state.counters.attribution.wake_path.moved += 1;
             }
         }

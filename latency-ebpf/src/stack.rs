@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Between two stacks of a CPU lies this at least: they cost more than anything else here.
-const DISTANCE_NS: u64 = 1_000_000;
+const DISTANCE_NS: u64 = 3_000_000;
 
 /// Places that a stack may have. A place is found by hash, without a second one, so it is tried anew
 /// without the innermost frames: these are our own program and how the kernel comes to it.

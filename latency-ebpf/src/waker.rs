@@ -52,6 +52,16 @@ pub(crate) fn note_waker(state: &mut TaskState, waking: &CpuState, here: u32) {
     };
 }
 
+/// The task was woken by somebody of whom nothing is known; counted among the others.
+#[inline(always)]
+pub(crate) fn note_unknown_waker(state: &mut TaskState, here: u32) {
+    state.waker_cpu = here;
+    state.sync = Sync::NotSampled as u8;
+    let [.., others] = &mut state.counters.attribution.wakers;
+    others.source = Source::SEVERAL;
+    state.waker_row = N_WAKERS as u8;
+}
+
 /// The number of the waker's row, plus one.
 #[inline(never)]
 fn another_row(state: &mut TaskState, source: Source, tid: u32, current: Task) -> u8 {
@@ -102,6 +112,7 @@ fn cache_of(cpu: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn book_wakeup(state: &mut TaskState, wait_ns: u64, latency_ns: u64) {
     let row = (state.waker_row as usize).wrapping_sub(1);
+    state.waker_row = 0;
     let attribution = &mut state.counters.attribution;
     if let Some(waker) = attribution.wakers.get_mut(row) {
         waker.count += 1;

@@ -13,7 +13,7 @@ use crate::{
     stack::sample_sync,
     state::{FRESH, SELECTED, TaskState, lookup},
     task::{Task, need_resched_at},
-    waker::{active_interrupt, note_placement, note_waker},
+    waker::{active_interrupt, note_placement, note_unknown_waker, note_waker},
 };
 
 /// A wakeup begins, on the waker's CPU, before a CPU is chosen.
@@ -80,6 +80,9 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     {
         if is_woken_here {
             note_waker(state, cpu, here);
+        } else if state.waker_row == 0 {
+            // An interrupt woke another task between this one's waking and now.
+            note_unknown_waker(state, here);
         }
         note_placement(state, target);
     }

@@ -183,9 +183,10 @@ fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
     );
     if let Some(hz) = report.host.hz {
         let expected = row.stats.on_cpu_ns * hz / 1_000_000_000;
-        // Whoever takes the CPU by a wakeup has it until a tick, which is then not the burner's.
+        // Whoever takes the CPU by a wakeup has it until a tick, which is then not the burner's, and a
+        // hypervisor that takes the CPU lets ticks fall out.
         let switches = row.stats.switches.involuntary;
-        check::near("ticks", stolen.ticks, expected, 0.05, 10 + switches)?;
+        check::near("ticks", stolen.ticks, expected, 0.15, 10 + switches)?;
     }
     let mean = stolen.tick_ns / stolen.ticks.max(1);
     assert!((200..200_000).contains(&mean), "{mean} ns a tick");
@@ -203,10 +204,10 @@ fn interrupts_steal_no_more_than_the_gaps_that_a_spinner_sees() -> Result<()> {
     check::attribution_sound(&report)?;
     let stats = &report.task(truth.tid)?.stats;
     let stolen = stats.attribution.stolen()?;
-    // Each call of the other thread is an interrupt, unless somebody else had the CPU; a few timers
-    // ring beside.
+    // Each call of the other thread is an interrupt, unless somebody else had the CPU, or the stint was
+    // not measured (its end was not seen); a few timers ring beside.
     let calls = truth.number("interrupts")?;
-    let present = check::ratio(stats.on_cpu_ns, stats.on_cpu_ns + stats.waited_ns);
+    let present = check::ratio(stats.on_cpu_ns, 3_000_000_000);
     let seen = check::ratio(stolen.irqs, calls);
     assert!(
         (0.9 * present..=1.1).contains(&seen),
@@ -263,7 +264,8 @@ fn softirqs_steal_most_of_the_time_that_a_spinner_misses() -> Result<()> {
         stolen.sum_ns() <= missed + missed / 20,
         "{stolen:?} were taken from a spinner that missed {missed} ns"
     );
-    check::share("seen of the gaps", stolen.sum_ns(), missed, 0.4)?;
+    let measured = check::ratio(stats.on_cpu_ns, 3_000_000_000);
+    check::share("seen of the gaps", stolen.sum_ns(), missed, 0.3 * measured)?;
     assert!(stolen.softirqs > 10_000, "{stolen:?}");
     Ok(())
 }
