@@ -25,7 +25,7 @@ macro_rules! pod {
 pod! {
     Attribution = N_PARTS * 8 + 8 + 48 + N_CULPRITS * 56 + N_INTERRUPTS * 16 + 32 + 5 * 32 + 8 + N_WAKERS * 48,
     TaskCounters = 8 * 8 + 32 + 12 * 32 + 4 * 8 + 12 * 8 + 8 * 40 + size_of::<Attribution>(),
-    TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + N_PARTS * 8 + size_of::<TaskCounters>(),
+    TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + N_PARTS * 8 + 48 + size_of::<TaskCounters>(),
     WaitRecord = 7 * 8 + N_PARTS * 8 + 8 + 10 * 4 + 3 * 16 + N_WAIT_STINTS * (56 + 32),
     InterruptCounters = 24,
     StackKey = 24,

@@ -1,7 +1,7 @@
 //! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
 
 use crate::{
-    attribution::N_PARTS,
+    attribution::{N_PARTS, Stolen},
     counters::TaskCounters,
     hist::N_TASK_HISTS,
     interrupt::Source,
@@ -73,6 +73,8 @@ pub struct TaskHeader {
     pub leader_comm: [u8; 16],
     /// The open wait since its last move, by [`crate::attribution::Part`]; 0 without.
     pub open_parts: [u64; N_PARTS],
+    /// What interrupts took of the stint that goes on.
+    pub open_stolen: Stolen,
 }
 
 /// One task: the header and the counters.

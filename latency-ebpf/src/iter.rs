@@ -9,16 +9,17 @@ use aya_ebpf::{
     bindings::seq_file,
     helpers::{bpf_ktime_get_ns, generated::bpf_seq_write},
 };
-use latency_common::record::{TaskPhase, TaskRecord};
+use latency_common::record::{TaskHeader, TaskPhase, TaskRecord};
 
 use crate::{
     globals as g,
-    maps::{ROW, word},
+    maps::{ROW, timeline, word},
     rows::{copy_counters, header},
     segment,
     select::reselect,
     state::{SELECTED, TaskState, WAS_SELECTED, lookup},
     task::Task,
+    timeline::{Reading, add_growth, read},
 };
 
 /// The context of a `task` iterator.
@@ -70,6 +71,16 @@ pub(crate) extern "C" fn write_rows(ctx: *const TaskIter) -> i32 {
     0
 }
 
+/// What interrupts took of the stint that goes on.
+#[inline(always)]
+fn look_at_stolen(task: Task, state: &TaskState, header: &mut TaskHeader) {
+    if let Some(timeline) = timeline(task.cpu()) {
+        let mut reading = Reading::default();
+        read(timeline, header.at_ns, &mut reading);
+        add_growth(&mut header.open_stolen, &reading, &state.base);
+    }
+}
+
 /// Times a row is read again because the task went on meanwhile.
 const MAX_READS: u32 = 4;
 
@@ -82,6 +93,9 @@ fn read_row(task: Task, state: &TaskState, row: &mut TaskRecord) {
         row.header = header(task, state, unsafe { bpf_ktime_get_ns() });
         if g::ATTRIBUTE.read() != 0 && state.is_in(TaskPhase::Queued) {
             segment::look(state, task, row.header.at_ns, &mut row.header.open_parts);
+        }
+        if g::ATTRIBUTE.read() != 0 && state.is_in(TaskPhase::Running) {
+            look_at_stolen(task, state, &mut row.header);
         }
         copy_counters(&raw mut row.counters, &raw const state.counters);
         if state.version() == before {

@@ -1,7 +1,7 @@
 //! Rows: what the iterator writes of a task that lives, and what the ring carries of one that ended.
 
 use latency_common::{
-    attribution::N_PARTS,
+    attribution::{N_PARTS, Stolen},
     counters::TaskCounters,
     loss::Loss,
     record::{RecordTag, TaskHeader, TaskPhase, TaskRecord},
@@ -49,6 +49,7 @@ pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
         comm: task.comm(),
         leader_comm: task.leader().comm(),
         open_parts: [0; N_PARTS],
+        open_stolen: Stolen::default(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Each CPU's recent past, as its own programs write it and as any program may read it.
 
 use latency_common::{
+    attribution::Stolen,
     interrupt::N_CATEGORIES,
     timeline::{Face, N_FACES, N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline},
 };
@@ -64,24 +65,34 @@ pub(crate) fn book_stolen(state: &mut TaskState, timeline: &Timeline) {
 
 #[inline(never)]
 fn add_stolen(state: &mut TaskState, timeline: &Timeline) -> u32 {
-    let stolen = &mut state.counters.attribution.stolen;
+    let now = Reading {
+        ns: timeline.totals_ns,
+        counts: timeline.counts,
+        version: 0,
+    };
+    add_growth(&mut state.counters.attribution.stolen, &now, &state.base);
+    0
+}
+
+/// Adds what has grown between two readings.
+#[inline(always)]
+pub(crate) fn add_growth(stolen: &mut Stolen, now: &Reading, before: &Reading) {
     for category in 0..N_CATEGORIES {
         if let (Some(to), Some(now), Some(before)) = (
             stolen.ns.get_mut(category),
-            timeline.totals_ns.get(category),
-            state.base.ns.get(category),
+            now.ns.get(category),
+            before.ns.get(category),
         ) {
             *to += now.saturating_sub(*before);
         }
         if let (Some(to), Some(now), Some(before)) = (
             stolen.counts.get_mut(category),
-            timeline.counts.get(category),
-            state.base.counts.get(category),
+            now.counts.get(category),
+            before.counts.get(category),
         ) {
             *to += u64::from(now.wrapping_sub(*before));
         }
     }
-    0
 }
 
 /// A name is looked at again after that time.

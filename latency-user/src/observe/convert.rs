@@ -4,6 +4,7 @@ use latency_common::{
     class::WaitClass,
     counters::{HIST_EXHAUSTED, HIST_NONE, TaskCounters},
     hist::{HistKind, N_HISTS, N_TASK_HISTS},
+    interrupt::N_CATEGORIES,
     loss::{Loss, N_LOSS},
     record::{TaskHeader, TaskPhase, TaskRecord},
 };
@@ -122,6 +123,11 @@ fn add_present(tally: &mut Tally, header: &TaskHeader) {
         // The kernel books this stint, and the wait before it, only when it ends.
         tally.on_cpu_ns += ns;
         tally.on_cpu_unaudited_ns += ns;
+        let stolen = &mut tally.attribution.stolen;
+        for category in 0..N_CATEGORIES {
+            stolen.ns[category] += header.open_stolen.ns[category];
+            stolen.counts[category] += header.open_stolen.counts[category];
+        }
         if let Some(class) = class {
             tally.classes[class as usize].kernel_ns += header.pending_kernel_ns;
         }
