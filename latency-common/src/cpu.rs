@@ -12,8 +12,10 @@ pub struct CpuState {
     pub evidence: u32,
     /// Thread id of the wakee for evidence `WakeupPreemption`.
     pub evidence_tid: u32,
-    /// Need-resched bits of the current task at the last `sched_waking` here.
-    pub flags_at_waking: u64,
+    /// 1 where nothing was asked of the current task at the last `sched_waking` here.
+    pub was_clear_at_waking: u32,
+    /// Wakings seen: one of each so many is looked at closely.
+    pub n_wakings: u32,
     /// When it was; for a task that last ran here this is handed to its `sched_wakeup`.
     pub waking_at_ns: u64,
     /// Thread id of the task that waking was for.
@@ -45,8 +47,8 @@ pub struct CpuState {
     pub base_nr_switches: u64,
     /// Number of the last-level cache; user space sets it before anything is attached.
     pub cache: u32,
-    /// Wakings seen: one of each so many is looked at closely.
-    pub n_wakings: u32,
+    /// Fills two cache lines.
+    pub reserved: u32,
 }
 
 const _: () = assert!(size_of::<CpuState>() == 15 * 8 + 8);

@@ -169,19 +169,21 @@ pub struct ActiveInterrupt {
     pub reserved: u32,
 }
 
-/// One CPU's past. Only that CPU writes it; others read it for remote wakeups, moves and snapshots.
+/// One CPU's past. What every switch and wakeup touches is in its first line. Only that CPU writes it; others read it for remote wakeups, moves and snapshots.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
     /// Changes with each change of context, before and after: odd while one is being written.
     pub version: u32,
     /// Active interrupts.
-    pub depth: u16,
+    pub depth: u8,
     /// 1 after a wakeup or a move to here: the next interrupt to end is an entry of its own, so that
     /// none reaches over the begin of a wait but the one that was active then.
-    pub is_cut: u16,
-    /// When the context last changed: where the innermost active interrupt's time is counted from.
-    pub context_since_ns: u64,
+    pub is_cut: u8,
+    /// Measured tasks that wait here, but for those that were moved here.
+    pub n_waiting: u16,
+    /// Since when at least one of them does; 0 while none does.
+    pub waiting_since_ns: u64,
     /// Time of interrupts so far, all categories.
     pub interrupted_ns: u64,
     /// By category.
@@ -194,14 +196,14 @@ pub struct Timeline {
     pub active: [ActiveInterrupt; MAX_DEPTH],
     /// Interrupts ended.
     pub n_interrupts: u32,
-    /// Measured tasks that wait here, but for those that were moved here.
-    pub n_waiting: u32,
-    /// Since when at least one of them does; 0 while none does.
-    pub waiting_since_ns: u64,
+    /// Fills up to eight bytes.
+    pub reserved: u32,
+    /// When the context last changed: where the innermost active interrupt's time is counted from.
+    pub context_since_ns: u64,
     /// When a stack was last taken here.
     pub stack_at_ns: u64,
     /// Fills up to a cache line.
-    pub reserved: [u64; 5],
+    pub reserved_line: [u64; 5],
     /// The last stints, by number modulo their count.
     pub stints: [Stint; N_STINTS],
     /// Who those tasks are.

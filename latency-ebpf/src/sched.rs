@@ -211,7 +211,7 @@ fn switch_out(
         state.class = class as u8;
         state.set_phase(TaskPhase::Queued, now);
         if let Some(timeline) = timeline {
-            segment::begin(state, timeline, now);
+            segment::begin_here(state, timeline, now);
             if matches!(class, WaitClass::Throttled) {
                 throttle::begin(state, prev);
             }
@@ -323,7 +323,7 @@ fn switch_in(
     }
     state.set_phase(TaskPhase::Running, now);
     if let Some(timeline) = timeline {
-        segment::restart(state, timeline, now);
+        segment::restart_here(state, timeline, now);
     }
 }
 

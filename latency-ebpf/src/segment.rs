@@ -85,9 +85,21 @@ impl Segment {
 pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
     restart(state, timeline, now);
     timeline.is_cut = 1;
+    count_in(state, timeline, now);
+}
+
+/// As above, at a switch of this CPU.
+#[inline(always)]
+pub(crate) fn begin_here(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
+    restart_here(state, timeline, now);
+    count_in(state, timeline, now);
+}
+
+#[inline(always)]
+fn count_in(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
     // A wait whose end was not seen may have left its mark.
     state.flags = state.flags & !MOVED | COUNTED;
-    timeline.n_waiting += 1;
+    timeline.n_waiting = timeline.n_waiting.wrapping_add(1);
     if timeline.waiting_since_ns == 0 {
         timeline.waiting_since_ns = now;
     }
@@ -98,6 +110,15 @@ pub(crate) fn begin(state: &mut TaskState, timeline: &mut Timeline, now: u64) {
 pub(crate) fn restart(state: &mut TaskState, timeline: &Timeline, now: u64) {
     state.segment_since_ns = now;
     read(timeline, now, &mut state.base);
+}
+
+/// As above, at a switch of this CPU: no interrupt is active, and nobody else writes.
+#[inline(always)]
+pub(crate) fn restart_here(state: &mut TaskState, timeline: &Timeline, now: u64) {
+    state.segment_since_ns = now;
+    state.base.ns = timeline.totals_ns;
+    state.base.counts = timeline.counts;
+    state.base.version = timeline.version;
 }
 
 /// A task no longer waits on this CPU.

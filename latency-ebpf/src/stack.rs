@@ -27,12 +27,17 @@ const DISTANCE_NS: u64 = 3_000_000;
 /// without the innermost frames: these are our own program and how the kernel comes to it.
 const N_PLACES: u64 = 4;
 
+/// No threshold is less: a look at the clock spares one at the threshold.
+const LEAST_OVER_NS: u64 = 100_000;
+
 /// Whether somebody has waited here so long that it is of interest for whom.
 #[inline(always)]
 pub(crate) fn is_due(timeline: &Timeline, now: u64) -> bool {
+    let waited_ns = now.saturating_sub(timeline.waiting_since_ns);
     timeline.waiting_since_ns != 0
+        && waited_ns >= LEAST_OVER_NS
         && now.saturating_sub(timeline.stack_at_ns) >= DISTANCE_NS
-        && now.saturating_sub(timeline.waiting_since_ns) >= control().stacks_over_ns
+        && waited_ns >= control().stacks_over_ns
 }
 
 /// Keeps the stack of the current task with its stint.

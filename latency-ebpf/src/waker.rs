@@ -52,6 +52,10 @@ pub(crate) fn note_waker(state: &mut TaskState, waking: &CpuState, here: u32) {
     };
 }
 
+/// The number of the last row, plus one.
+const OTHERS_ROW: u8 = 6;
+const _: () = assert!(OTHERS_ROW as usize == N_WAKERS);
+
 /// The task was woken by somebody of whom nothing is known; counted among the others.
 #[inline(always)]
 pub(crate) fn note_unknown_waker(state: &mut TaskState, here: u32) {
@@ -59,7 +63,7 @@ pub(crate) fn note_unknown_waker(state: &mut TaskState, here: u32) {
     state.sync = Sync::NotSampled as u8;
     let [.., others] = &mut state.counters.attribution.wakers;
     others.source = Source::SEVERAL;
-    state.waker_row = N_WAKERS as u8;
+    state.waker_row = OTHERS_ROW;
 }
 
 /// The number of the waker's row, plus one.

@@ -33,8 +33,8 @@ pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the helper has no precondition.
     cpu.waking_at_ns = unsafe { bpf_ktime_get_ns() };
     cpu.waking_tid = task.tid();
-    cpu.flags_at_waking = Task::current().need_resched();
-    if cpu.flags_at_waking == 0 {
+    cpu.was_clear_at_waking = u32::from(Task::current().need_resched() == 0);
+    if cpu.was_clear_at_waking != 0 {
         // Nothing is asked of the current task, so older evidence is stale.
         cpu.evidence = 0;
     }
@@ -88,7 +88,12 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     }
     if target == here {
         let flags = Task::current().need_resched();
-        note_preemption(cpu, task, flags, is_woken_here && cpu.flags_at_waking == 0);
+        note_preemption(
+            cpu,
+            task,
+            flags,
+            is_woken_here && cpu.was_clear_at_waking != 0,
+        );
     } else if let Some(cpu) = cpu_state(target) {
         note_preemption(cpu, task, need_resched_at(cpu.current), false);
     }
