@@ -40,6 +40,8 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     let switch = Switch {
         prev,
         next,
+        prev_tid: prev.tid(),
+        next_tid: next.tid(),
         is_preempt: ctx.arg::<u8>(0) != 0,
         is_chained: n_missed == 0,
         // SAFETY: the helper has no precondition.
@@ -64,12 +66,12 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     leave(&switch, cpu, timeline.as_deref_mut());
     enter(&switch, cpu, timeline.as_deref_mut());
     if let Some(timeline) = timeline {
-        if next.is_idle() {
+        if switch.next_tid == 0 {
             // Whatever still counts as waiting here was lost sight of.
             timeline.n_waiting = 0;
             timeline.waiting_since_ns = 0;
         }
-        begin_stint(timeline, next, switch.now);
+        begin_stint(timeline, next, switch.next_tid, switch.now);
     }
     cpu.evidence = 0;
     cpu.fork_tid = 0;
@@ -80,6 +82,10 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
 struct Switch {
     prev: Task,
     next: Task,
+    /// Each look at a field is some ten instructions: these are asked for often.
+    prev_tid: u32,
+    /// See `prev_tid`.
+    next_tid: u32,
     /// It came from inside the kernel.
     is_preempt: bool,
     /// `prev` is the task last switched in here.
@@ -90,7 +96,7 @@ struct Switch {
 #[inline(always)]
 fn leave(switch: &Switch, cpu: &mut CpuState, timeline: Option<&mut Timeline>) {
     let prev = switch.prev;
-    if prev.is_idle() {
+    if switch.prev_tid == 0 {
         return;
     }
     let Some(state) = tracked(prev, switch.now) else {
@@ -113,7 +119,7 @@ pub(crate) fn leave_unselected(prev: Task, state: &mut TaskState, now: u64) {
 
 #[inline(always)]
 fn enter(switch: &Switch, cpu: &mut CpuState, timeline: Option<&mut Timeline>) {
-    if !switch.next.is_idle()
+    if switch.next_tid != 0
         && let Some(state) = tracked(switch.next, switch.now)
         && state.is(SELECTED)
     {
@@ -336,8 +342,13 @@ fn take_apart(
     timeline: Option<&mut Timeline>,
 ) {
     if let Some(timeline) = timeline {
-        let &Switch { next, now, .. } = switch;
-        segment::end(state, next, timeline, now);
+        let &Switch {
+            next,
+            next_tid,
+            now,
+            ..
+        } = switch;
+        segment::end(state, next, next_tid, timeline, now);
         waitlog::record(state, next, cpu, timeline, now);
         state.flags &= !MOVED;
     }

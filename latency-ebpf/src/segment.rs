@@ -136,7 +136,7 @@ fn count_out(state: &mut TaskState, timeline: &mut Timeline) {
 /// Books the wait that ends as the task gets the CPU; the timeline's present stint is still that of the
 /// task before.
 #[inline(always)]
-pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &mut Timeline, now: u64) {
+pub(crate) fn end(state: &mut TaskState, task: Task, tid: u32, timeline: &mut Timeline, now: u64) {
     count_out(state, timeline);
     let is_plain = !state.is(MOVED)
         && state.class != WaitClass::Throttled as u8
@@ -148,7 +148,7 @@ pub(crate) fn end(state: &mut TaskState, task: Task, timeline: &mut Timeline, no
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
         weigh(timeline, stint, ns);
-        let part = match part_of(stint, task.tid()) {
+        let part = match part_of(stint, tid) {
             Part::OtherTasks if !blame(state, timeline, stint.tid, ns, || Victim::of(task)) => {
                 Part::Unattributed
             }

@@ -17,11 +17,14 @@ use crate::{
     globals as g,
     maps::{STACK_WEIGHTS, STACKS, control, count_loss, word},
     task::Task,
-    timeline::{face, present_mut},
+    timeline::{face, present, present_mut},
 };
 
 /// Between two stacks of a CPU lies this at least: they cost more than anything else here.
-const DISTANCE_NS: u64 = 3_000_000;
+const DISTANCE_NS: u64 = 1_000_000;
+
+/// As above, where the task has had the CPU for less than that: a crowd switches often.
+const DISTANCE_OF_SHORT_NS: u64 = 10_000_000;
 
 /// Places that a stack may have. A place is found by hash, without a second one, so it is tried anew
 /// without the innermost frames: these are our own program and how the kernel comes to it.
@@ -36,8 +39,16 @@ pub(crate) fn is_due(timeline: &Timeline, now: u64) -> bool {
     let waited_ns = now.saturating_sub(timeline.waiting_since_ns);
     timeline.waiting_since_ns != 0
         && waited_ns >= LEAST_OVER_NS
-        && now.saturating_sub(timeline.stack_at_ns) >= DISTANCE_NS
+        && is_far(timeline, now)
         && waited_ns >= control().stacks_over_ns
+}
+
+/// Whether the last stack is far enough in the past.
+#[inline(always)]
+fn is_far(timeline: &Timeline, now: u64) -> bool {
+    let distance_ns = now.saturating_sub(timeline.stack_at_ns);
+    let stint_ns = present(timeline).map_or(0, |stint| now.saturating_sub(stint.since_ns));
+    distance_ns >= DISTANCE_OF_SHORT_NS || (distance_ns >= DISTANCE_NS && stint_ns >= DISTANCE_NS)
 }
 
 /// Keeps the stack of the current task with its stint.

@@ -100,11 +100,10 @@ const FACE_NS: u64 = 100_000_000;
 
 /// Notes that `task` has the CPU from now on.
 #[inline(always)]
-pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, now: u64) {
+pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, tid: u32, now: u64) {
     let interrupted_before_ns = timeline.interrupted_ns;
     let number = timeline.n_stints;
     timeline.n_stints = number.wrapping_add(1);
-    let tid = task.tid();
     if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
         *stint = Stint {
             since_ns: now,
@@ -166,6 +165,6 @@ pub(crate) fn mend_break(timeline: &mut Timeline, prev: Task, n_missed: u64, now
         }
         since_ns = since_ns.max(stint.since_ns);
     }
-    begin_stint(timeline, prev, since_ns);
+    begin_stint(timeline, prev, prev.tid(), since_ns);
     0
 }

@@ -66,7 +66,7 @@ fn look_at_current(ctx: &BtfTracePointContext, here: u32) {
     let now = timeline.context_since_ns;
     let current = Task::current();
     if stack::is_due(timeline, now) && stack::take(ctx, timeline, current, now) != 0 {
-        begin_stint(timeline, current, now);
+        begin_stint(timeline, current, current.tid(), now);
     }
 }
 

@@ -70,10 +70,12 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     let Some(cpu) = cpu_state(here) else {
         return 0;
     };
-    let is_woken_here = cpu.waking_tid == task.tid();
+    let tid = task.tid();
+    let is_woken_here = cpu.waking_tid == tid;
     let target = task.cpu();
     if let Some(state) = begin_wait(
         task,
+        target,
         WaitClass::Wakeup,
         if is_woken_here { cpu.waking_at_ns } else { 0 },
     ) && g::ATTRIBUTE.read() != 0
@@ -90,12 +92,12 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
         let flags = Task::current().need_resched();
         note_preemption(
             cpu,
-            task,
+            tid,
             flags,
             is_woken_here && cpu.was_clear_at_waking != 0,
         );
     } else if let Some(cpu) = cpu_state(target) {
-        note_preemption(cpu, task, need_resched_at(cpu.current), false);
+        note_preemption(cpu, tid, need_resched_at(cpu.current), false);
     }
     0
 }
@@ -104,8 +106,9 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_wakeup_new")]
 pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
     let task = Task::new(ctx.arg(0));
-    let _ = begin_wait(task, WaitClass::NewTask, 0);
-    if let Some(cpu) = cpu_state(task.cpu()) {
+    let target = task.cpu();
+    let _ = begin_wait(task, target, WaitClass::NewTask, 0);
+    if let Some(cpu) = cpu_state(target) {
         cpu.fork_tid = task.tid();
     }
     0
@@ -113,7 +116,12 @@ pub(crate) fn sched_wakeup_new(ctx: BtfTracePointContext) -> i32 {
 
 /// Starts the wait of a task that slept; a wakeup of any other is counted and starts nothing.
 #[inline(always)]
-fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) -> Option<&'static mut TaskState> {
+fn begin_wait(
+    task: Task,
+    target: u32,
+    class: WaitClass,
+    waking_at_ns: u64,
+) -> Option<&'static mut TaskState> {
     let state = lookup(task)?;
     if !state.is(SELECTED) {
         return None;
@@ -128,7 +136,7 @@ fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) -> Option<&'stati
     let now = unsafe { bpf_ktime_get_ns() };
     state.set_phase(TaskPhase::Queued, now);
     if g::ATTRIBUTE.read() != 0
-        && let Some(timeline) = timeline(task.cpu())
+        && let Some(timeline) = timeline(target)
     {
         segment::begin(state, timeline, now);
     }
@@ -142,9 +150,9 @@ fn begin_wait(task: Task, class: WaitClass, waking_at_ns: u64) -> Option<&'stati
 ///
 /// `was_clear` says that nothing was asked of that task when this very wakeup began.
 #[inline(always)]
-fn note_preemption(cpu: &mut CpuState, wakee: Task, flags: u64, was_clear: bool) {
+fn note_preemption(cpu: &mut CpuState, wakee_tid: u32, flags: u64, was_clear: bool) {
     if flags != 0 && (cpu.evidence == 0 || was_clear) {
         cpu.evidence = WaitClass::WakeupPreemption as u32;
-        cpu.evidence_tid = wakee.tid();
+        cpu.evidence_tid = wakee_tid;
     }
 }

@@ -91,7 +91,7 @@ fn a_fork_of_a_large_process_is_waited_for_in_the_copy_of_its_tables() -> Result
     let recorder = Schedlat::record().pid(victim.pid());
     let report = recorder.args("--stacks-over 100us").lasting(3.0).report()?;
     check::attribution_sound(&report)?;
-    // A child's end costs about as much as its begin.
+    // A child's end costs about twice as much as its begin: its pages are freed, and cleared before.
     let paths = paths_of_culprit(&report, &victim, |stack| stack.syscall.is_some())?;
     let fork = |stack: &&&Stack| {
         let call = stack.syscall.as_deref().unwrap_or_default();
@@ -101,7 +101,7 @@ fn a_fork_of_a_large_process_is_waited_for_in_the_copy_of_its_tables() -> Result
     let fork_ns: u64 = paths.iter().filter(fork).map(|stack| stack.sum_ns).sum();
     let all_ns = paths.iter().map(|stack| stack.sum_ns).sum();
     let share = check::ratio(fork_ns, all_ns);
-    assert!(share >= 0.25, "a share of {share}: {paths:#?}");
+    assert!(share >= 0.15, "a share of {share}: {paths:#?}");
     Ok(())
 }
 
