@@ -28,6 +28,7 @@ mod interrupt;
 mod iter;
 mod lifecycle;
 mod maps;
+mod migrate;
 mod rows;
 mod sched;
 mod segment;

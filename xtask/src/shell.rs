@@ -5,10 +5,11 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 /// Runs `command` to its end, its output on the terminal.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
@@ -20,6 +21,32 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{}` failed: {status}", line(command));
     }
     Ok(())
+}
+
+/// Runs `command` to its end, its output on the terminal as it comes, and returns that as well.
+pub(crate) fn run_and_keep(command: &mut Command) -> Result<(Result<()>, String)> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run `{}`", line(command)))?;
+    let mut kept = String::new();
+    if let Some(output) = child.stdout.take() {
+        for text in BufReader::new(output).split(b'\n') {
+            let text = text.context("cannot read what it prints")?;
+            let text = String::from_utf8_lossy(&text);
+            println!("{text}");
+            kept.push_str(&text);
+            kept.push('\n');
+        }
+    }
+    let status = child.wait().context("cannot wait for it")?;
+    let outcome = if status.success() {
+        Ok(())
+    } else {
+        Err(anyhow!("`{}` failed: {status}", line(command)))
+    };
+    Ok((outcome, kept))
 }
 
 /// Runs `command` to its end and returns what it printed.

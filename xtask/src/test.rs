@@ -4,6 +4,8 @@
 //! what needs none and fails, because the rest has not been shown.
 //! Leaves to others: the virtual machines ([`crate::vm`]).
 
+use std::process::Command;
+
 use anyhow::{Result, bail};
 use clap::Args;
 
@@ -93,8 +95,22 @@ fn unit_tests(filter: &[String]) -> Result<()> {
 }
 
 /// One at a time, since each changes what the others would measure.
+///
+/// They measure on a machine that others may use: what fails is run once more, on its own, and fails
+/// for good when it fails again. A fault of ours fails both times.
 fn live_tests(filter: &[String]) -> Result<()> {
     let programs = release::build()?;
+    let (first, output) = shell::run_and_keep(&mut live_command(&programs, filter))?;
+    let failed = failed_tests(&output);
+    if first.is_ok() || failed.is_empty() {
+        return first;
+    }
+    println!("failed, and run once more: {}", failed.join(", "));
+    let again: Vec<_> = ["--exact".to_owned()].into_iter().chain(failed).collect();
+    shell::run(&mut live_command(&programs, &again))
+}
+
+fn live_command(programs: &release::Programs, filter: &[String]) -> Command {
     let mut cargo = shell::cargo();
     cargo
         .current_dir(project::root())
@@ -104,5 +120,32 @@ fn live_tests(filter: &[String]) -> Result<()> {
         .args(filter)
         .env("SCHEDLAT_BIN", &programs.schedlat)
         .env("WORKLOAD_BIN", &programs.workload);
-    shell::run(&mut cargo)
+    cargo
+}
+
+/// The names in the lists of failures that the test harness prints.
+fn failed_tests(output: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_listing = false;
+    for line in output.lines() {
+        match line.strip_prefix("    ") {
+            Some(name) if is_listing && !name.contains(' ') => names.push(name.to_owned()),
+            _ => is_listing = line == "failures:",
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failed_tests;
+
+    #[test]
+    fn failures_are_read_from_their_lists() {
+        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n    no name\n\n\
+                      failures:\n    a\n    deep::b\n\ntest result: FAILED. 0 passed\n\
+                      failures:\n    c\n";
+        assert_eq!(failed_tests(output), ["a", "deep::b", "c"]);
+        assert!(failed_tests("test a ... ok\n").is_empty());
+    }
 }
