@@ -227,7 +227,7 @@ fn merge(row: &mut Culprit, from: &Culprit) {
     copy_name(&mut row.comm, &from.comm);
 }
 
-/// Books time of the stint that a waiting task waited through; false where nobody knows whose it was.
+/// Books runs of an interrupt that a waiting task waited through.
 #[inline(always)]
 pub(crate) fn share(state: &mut TaskState, runs: &RecentInterrupt) {
     share_among(

@@ -15,7 +15,7 @@ use latency_common::{
 
 use crate::{
     maps::{SOURCES, count_loss, timeline},
-    timeline::present,
+    timeline::{active, present},
 };
 
 /// An interrupt begins on this CPU.
@@ -58,8 +58,7 @@ pub(crate) fn end(source: Source) {
     let Some(timeline) = timeline(unsafe { bpf_get_smp_processor_id() }) else {
         return;
     };
-    let innermost = (timeline.depth as usize).wrapping_sub(1);
-    let Some(&active) = timeline.active.get(innermost) else {
+    let Some(&active) = active(timeline) else {
         // It began before the first program was attached.
         return;
     };

@@ -19,7 +19,7 @@ use crate::{
     task::Task,
     throttle,
     timeline::{Reading, present, read},
-    walk::{look_walk, part_of, settle_walk},
+    walk::{charge, look_walk, settle_walk},
     words::{clear, copy},
 };
 
@@ -148,12 +148,9 @@ pub(crate) fn end(state: &mut TaskState, task: Task, tid: u32, timeline: &mut Ti
         // One task had the CPU all the time, without an interrupt: nearly every wait.
         let ns = now.saturating_sub(state.segment_since_ns);
         weigh(timeline, stint, ns);
-        let part = match part_of(stint, tid) {
-            Part::OtherTasks if !blame(state, timeline, stint.tid, ns, || Victim::of(task)) => {
-                Part::Unattributed
-            }
-            part => part,
-        };
+        let part = charge(stint, tid, || {
+            blame(state, timeline, stint.tid, ns, || Victim::of(task))
+        });
         if let Some(sum) = state.counters.attribution.parts.get_mut(part as usize) {
             *sum += ns;
         }

@@ -3,7 +3,9 @@
 use latency_common::{
     attribution::Stolen,
     interrupt::N_CATEGORIES,
-    timeline::{Face, N_FACES, N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline},
+    timeline::{
+        ActiveInterrupt, Face, N_FACES, N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline,
+    },
 };
 
 use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
@@ -43,11 +45,17 @@ fn version(timeline: &Timeline) -> u32 {
     unsafe { (&raw const timeline.version).read_volatile() }
 }
 
+/// The innermost interrupt that is active.
+#[inline(always)]
+pub(crate) fn active(timeline: &Timeline) -> Option<&ActiveInterrupt> {
+    let innermost = (timeline.depth as usize).wrapping_sub(1);
+    timeline.active.get(innermost)
+}
+
 /// Out of line: a wait that begins within an interrupt is the rarer case.
 #[inline(never)]
 fn add_active(timeline: &Timeline, now: u64, reading: &mut Reading) {
-    let innermost = (timeline.depth as usize).wrapping_sub(1);
-    if let Some(active) = timeline.active.get(innermost) {
+    if let Some(active) = active(timeline) {
         let ns = now.saturating_sub(timeline.context_since_ns);
         if let Some(total) = reading.ns.get_mut(active.source.category() as usize) {
             *total += ns;

@@ -11,21 +11,14 @@ use crate::{
     maps::{cpu_state, timeline},
     state::TaskState,
     task::Task,
+    timeline::active,
 };
 
 /// The interrupt that is active on a CPU, none for a task's own doing.
 #[inline(always)]
 pub(crate) fn active_interrupt(cpu: u32) -> Source {
-    let Some(timeline) = timeline(cpu) else {
-        return Source::default();
-    };
-    if timeline.depth == 0 {
-        return Source::default();
-    }
-    let innermost = (timeline.depth as usize).wrapping_sub(1);
-    timeline
-        .active
-        .get(innermost)
+    timeline(cpu)
+        .and_then(|timeline| active(timeline))
         .map_or(Source::default(), |active| active.source)
 }
 

@@ -58,12 +58,21 @@ pub(crate) extern "C" fn look_walk(
 
 /// What it means for the waiting task that the task of this stint had the CPU.
 #[inline(always)]
-pub(crate) fn part_of(stint: &Stint, victim_tid: u32) -> Part {
+fn part_of(stint: &Stint, victim_tid: u32) -> Part {
     match stint.tid {
         0 => Part::IdleExit,
         // A task cannot wait for itself: its switch-out was not seen.
         tid if tid == TID_UNSEEN || tid == victim_tid => Part::Unexplained,
         _ => Part::OtherTasks,
+    }
+}
+
+/// As `part_of`, *unattributed* where it was another task and `blame` finds nobody's name.
+#[inline(always)]
+pub(crate) fn charge(stint: &Stint, victim_tid: u32, blame: impl FnOnce() -> bool) -> Part {
+    match part_of(stint, victim_tid) {
+        Part::OtherTasks if !blame() => Part::Unattributed,
+        part => part,
     }
 }
 
@@ -91,12 +100,9 @@ extern "C" fn settle_stints(
         }
         let ns = segment.stretch_ns;
         segment.stretch_ns = 0;
-        let part = match part_of(stint, victim.tid) {
-            Part::OtherTasks if !blame(state, timeline, stint.tid, ns, || victim) => {
-                Part::Unattributed
-            }
-            part => part,
-        };
+        let part = charge(stint, victim.tid, || {
+            blame(state, timeline, stint.tid, ns, || victim)
+        });
         segment.take(&mut state.parts, part, ns);
     }))
 }
