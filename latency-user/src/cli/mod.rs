@@ -6,6 +6,7 @@
 mod doctor;
 mod output;
 mod record;
+mod signals;
 
 use std::{io, process::ExitCode};
 
