@@ -10,7 +10,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, ValueEnum};
 use latency_common::{config::Detail, hist::HistSlot};
 
-use super::output::Output;
+use super::{output::Output, signals::Signals};
 use crate::{
     host,
     kernel::FlightSize,
@@ -21,7 +21,6 @@ use crate::{
 use flight::FlightLog;
 use over::Over;
 use printer::Printer;
-use run_loop::Signals;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]

@@ -1,0 +1,19 @@
+//! Probes: threads of our own that measure actively, while the recorder watches them.
+//!
+//! Owns how such threads are set up (`policy`, `cpus`, `thread`), what they ran under (`conditions`),
+//! and one file for each probe. It knows nothing of BPF: what the kernel saw of its threads is paired
+//! with what they measured in `reconcile`. A probe's loop does nothing but what it measures: no
+//! allocation, no lock, no other system call.
+
+pub mod buffer;
+pub mod conditions;
+pub mod cpus;
+pub mod policy;
+pub mod thread;
+
+pub use self::{
+    buffer::Buffer,
+    cpus::CpuList,
+    policy::Policy,
+    thread::{Crew, Place, Start, Stop, Working},
+};
