@@ -165,7 +165,11 @@ fn policy_help(policy: &str, source: &io::Error) -> &'static str {
             "run as root, give the binary CAP_SYS_NICE, or raise `ulimit -r`; a cgroup whose cpu.rt_runtime_us is 0 \
              forbids it to everybody"
         }
-        Some(libc::EBUSY) => "the CPUs are reserved already: ask for a smaller share of RUNTIME in PERIOD",
-        _ => "the kernel does not take these parameters: RUNTIME must be at least 1024ns and PERIOD within its limits",
+        Some(libc::EBUSY) => {
+            "the CPUs are reserved already: ask for a smaller share of RUNTIME in PERIOD"
+        }
+        _ => {
+            "the kernel does not take these parameters: RUNTIME must be at least 1024ns and PERIOD within its limits"
+        }
     }
 }

@@ -4,9 +4,22 @@
 //! flag and, after a jump, a store into memory that exists already. Who interrupted it is not known here:
 //! `reconcile::busy` asks the kernel's account.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
-use super::clock::now_ns;
+use super::{Buffer, Place, Policy, Start, Stop, clock::now_ns, relay::Leg};
+use crate::Error;
+
+/// Name of the probe's threads.
+pub const PROBE: &str = "busy-probe";
+
+/// What the loop may take longer than it was asked to, until it is helped back.
+const EXTRA: Duration = Duration::from_secs(2);
+
+/// Gaps for which there is room, for each second: far more than a host that works has.
+const ROOM_PER_SECOND: u64 = 20_000;
+
+/// At least and at most so many, of 16 bytes each.
+const ROOM: (u64, u64) = (1 << 16, 1 << 22);
 
 /// Turns by which the loop gets to know itself: a few milliseconds, so that an interrupt or two cannot
 /// move the median.
@@ -20,7 +33,7 @@ const LONGEST_TURN: usize = 16_384;
 const GAP_TURNS: u64 = 20;
 
 /// A jump of the clock: something else had the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// The last reading before it.
     pub began_at_ns: u64,
@@ -93,7 +106,7 @@ pub struct Bounds<'a> {
     /// How long it runs.
     pub length_ns: u64,
     /// Ends it at once.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Stop,
 }
 
 /// A run of the loop.
@@ -111,8 +124,83 @@ pub struct Spin {
     pub dropped_ns: u64,
 }
 
-/// Spins, and notes the gaps in `gaps` as far as its memory reaches.
-pub fn spin(gaps: &mut Vec<Gap>, bounds: Bounds<'_>) -> Spin {
+/// One class on one CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Spinner {
+    /// Its policy.
+    pub policy: Policy,
+    /// Where it is.
+    pub cpu: u32,
+    /// How long it spins.
+    pub length_ns: u64,
+    /// The shortest gap; without, the loop finds it out.
+    pub threshold_ns: Option<u64>,
+}
+
+/// What a spinner found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spun {
+    /// What a turn takes.
+    pub turn: Turn,
+    /// The shortest gap.
+    pub threshold_ns: u64,
+    /// The run.
+    pub spin: Spin,
+    /// The gaps.
+    pub gaps: Vec<Gap>,
+    /// Their memory could be locked.
+    pub is_locked: bool,
+}
+
+impl Spinner {
+    /// Its thread, parked.
+    pub fn leg(&self) -> Result<Leg<Spun>, Error> {
+        let place = Place {
+            name: PROBE.into(),
+            policy: self.policy,
+            cpu: Some(self.cpu),
+            slack: None,
+        };
+        let Self {
+            length_ns,
+            threshold_ns,
+            ..
+        } = *self;
+        Leg::new(
+            Duration::from_nanos(length_ns).saturating_add(EXTRA),
+            |crew, at_work| {
+                let mut gaps = Buffer::with_room(self.room());
+                let at_work = at_work.clone();
+                crew.hire(&place, move |start: &Start| {
+                    let _at_work = at_work;
+                    let turn = Turn::measure();
+                    let threshold_ns = threshold_ns.unwrap_or_else(|| turn.threshold_ns());
+                    let bounds = Bounds {
+                        threshold_ns,
+                        length_ns,
+                        stop: &start.stop,
+                    };
+                    Spun {
+                        turn,
+                        threshold_ns,
+                        spin: spin(&mut gaps, bounds),
+                        is_locked: gaps.is_locked(),
+                        gaps: gaps.into_items(),
+                    }
+                })
+                .map(|_| ())
+            },
+        )
+    }
+
+    fn room(&self) -> usize {
+        let wanted = ROOM_PER_SECOND * (1 + self.length_ns / 1_000_000_000);
+        usize::try_from(wanted.clamp(ROOM.0, ROOM.1)).unwrap_or(0)
+    }
+}
+
+/// Spins, and notes the gaps as far as there is room.
+pub fn spin(gaps: &mut Buffer<Gap>, bounds: Bounds<'_>) -> Spin {
     let began_at_ns = now_ns();
     let until_ns = began_at_ns.saturating_add(bounds.length_ns);
     let mut spin = Spin {
@@ -120,18 +208,18 @@ pub fn spin(gaps: &mut Vec<Gap>, bounds: Bounds<'_>) -> Spin {
         ..Spin::default()
     };
     let mut last_ns = began_at_ns;
-    while last_ns < until_ns && !bounds.stop.load(Relaxed) {
+    while last_ns < until_ns && !bounds.stop.is_asked() {
         let now = now_ns();
         let length_ns = now - last_ns;
         if length_ns >= bounds.threshold_ns {
-            if gaps.len() < gaps.capacity() {
+            if gaps.is_full() {
+                spin.n_dropped += 1;
+                spin.dropped_ns += length_ns;
+            } else {
                 gaps.push(Gap {
                     began_at_ns: last_ns,
                     length_ns,
                 });
-            } else {
-                spin.n_dropped += 1;
-                spin.dropped_ns += length_ns;
             }
         }
         spin.n_turns += 1;
@@ -143,21 +231,20 @@ pub fn spin(gaps: &mut Vec<Gap>, bounds: Bounds<'_>) -> Spin {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::thread;
 
     use super::*;
+    use crate::probe::{CpuList, relay::watchdog};
 
     fn spin_for(capacity: usize, threshold_ns: u64, length_ns: u64) -> (Vec<Gap>, Spin) {
-        let mut gaps = Vec::with_capacity(capacity);
-        let stop = AtomicBool::new(false);
+        let mut gaps = Buffer::with_room(capacity);
         let bounds = Bounds {
             threshold_ns,
             length_ns,
-            stop: &stop,
+            stop: &Stop::default(),
         };
         let spin = spin(&mut gaps, bounds);
-        assert!(gaps.len() <= capacity);
-        (gaps, spin)
+        (gaps.into_items(), spin)
     }
 
     #[test]
@@ -203,8 +290,27 @@ mod tests {
     }
 
     #[test]
+    fn spinner_spins_for_its_time_and_finds_its_threshold() {
+        let spinner = Spinner {
+            policy: Policy::Other,
+            cpu: CpuList::allowed().unwrap().as_slice()[0],
+            length_ns: 5_000_000,
+            threshold_ns: None,
+        };
+        let crew = watchdog(Policy::Other, vec![spinner.leg().unwrap()]).unwrap();
+        let spun = crew.go(0).join().remove(0).remove(0).results.remove(0);
+        assert!(spun.spin.ended_at_ns - spun.spin.began_at_ns >= 5_000_000);
+        assert_eq!(spun.threshold_ns, spun.turn.threshold_ns());
+        assert!(
+            spun.gaps
+                .iter()
+                .all(|gap| gap.length_ns >= spun.threshold_ns)
+        );
+    }
+
+    #[test]
     fn flag_ends_the_loop() {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let spin = thread::scope(|scope| {
             let spinner = scope.spawn(|| {
                 let bounds = Bounds {
@@ -212,10 +318,10 @@ mod tests {
                     length_ns: u64::MAX,
                     stop: &stop,
                 };
-                spin(&mut Vec::new(), bounds)
+                spin(&mut Buffer::with_room(0), bounds)
             });
             thread::sleep(Duration::from_millis(2));
-            stop.store(true, Relaxed);
+            stop.now();
             spinner.join().unwrap()
         });
         assert!(spin.ended_at_ns > spin.began_at_ns);

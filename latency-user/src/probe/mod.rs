@@ -6,10 +6,14 @@
 //! allocation, no lock, no other system call.
 
 pub mod buffer;
+pub mod busy;
+pub mod clock;
 pub mod conditions;
 pub mod cpus;
 pub mod policy;
+pub mod relay;
 pub mod thread;
+pub mod yields;
 
 pub use self::{
     buffer::Buffer,

@@ -84,10 +84,16 @@ impl Policy {
 
     /// Gives it to the calling thread, which keeps its nice value.
     pub fn apply(self) -> io::Result<()> {
+        self.apply_to(0)
+    }
+
+    /// Gives it to another thread of ours, with our nice value.
+    pub fn apply_to(self, tid: u32) -> io::Result<()> {
         let mut attributes = self.attributes();
         attributes.sched_nice = Effective::read()?.nice;
         // SAFETY: the kernel reads `size` bytes of a structure that lives through the call.
-        let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        let status =
+            unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) };
         if status == 0 {
             Ok(())
         } else {

@@ -4,14 +4,15 @@
 //! readings of the clock. Whether a call switched is not known here: `reconcile::yields` asks the kernel's
 //! account.
 
-use std::{
-    hint::spin_loop,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::{hint::spin_loop, sync::mpsc::channel, time::Duration};
 
 use rustix::thread::sched_yield;
 
-use super::clock::now_ns;
+use super::{Buffer, Place, Policy, Start, Stop, clock::now_ns, relay::Leg};
+use crate::Error;
+
+/// Name of the probe's threads.
+pub const PROBE: &str = "yield-probe";
 
 /// What stands beside the probe on its CPU, with the same policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +29,27 @@ impl Peer {
     /// Every one.
     pub const ALL: [Self; 3] = [Self::Nobody, Self::Yielder, Self::Spinner];
 
+    /// The name of its thread.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "none",
+            Self::Yielder => "yielder",
+            Self::Spinner => "spinner",
+        }
+    }
+
     /// What it does until the flag is set.
-    pub fn run(self, stop: &AtomicBool) {
+    pub fn run(self, stop: &Stop) {
         match self {
             Self::Nobody => {}
             Self::Yielder => {
-                while !stop.load(Relaxed) {
+                while !stop.is_asked() {
                     sched_yield();
                 }
             }
             Self::Spinner => {
-                while !stop.load(Relaxed) {
+                while !stop.is_asked() {
                     spin_loop();
                 }
             }
@@ -47,7 +58,7 @@ impl Peer {
 }
 
 /// One call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// The clock just before.
     pub before_at_ns: u64,
@@ -63,12 +74,79 @@ impl Call {
     }
 }
 
+/// One class beside one peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    /// Of the probe and of its peer.
+    pub policy: Policy,
+    /// Where both are.
+    pub cpu: u32,
+    /// Who is beside it.
+    pub peer: Peer,
+    /// The most calls.
+    pub n_calls: usize,
+    /// The longest it may take.
+    pub longest: Duration,
+}
+
+/// What a thread of a cell did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Yielded {
+    /// The calls; none of a peer.
+    pub calls: Vec<Call>,
+    /// Their memory could be locked.
+    pub is_locked: bool,
+}
+
+impl Cell {
+    /// Its threads, parked: the probe is the first one.
+    pub fn leg(&self) -> Result<Leg<Yielded>, Error> {
+        let place = |name: &str| Place {
+            name: name.into(),
+            policy: self.policy,
+            cpu: Some(self.cpu),
+            slack: None,
+        };
+        Leg::new(self.longest, |crew, at_work| {
+            // A real-time spinner that came first would never let the probe begin.
+            let (release, released) = channel();
+            let mut calls = Buffer::with_room(self.n_calls);
+            // A call that begins just before the end has time to come back by itself.
+            let longest = self.longest.saturating_sub(self.longest / 10);
+            let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+            let probe_at_work = at_work.clone();
+            crew.hire(&place(PROBE), move |start: &Start| {
+                let _at_work = probe_at_work;
+                // Nobody listens where there is no peer.
+                release.send(()).unwrap_or_default();
+                yield_repeatedly(&mut calls, longest_ns, &start.stop);
+                start.stop.now();
+                Yielded {
+                    is_locked: calls.is_locked(),
+                    calls: calls.into_items(),
+                }
+            })?;
+            if self.peer != Peer::Nobody {
+                let (peer, peer_at_work) = (self.peer, at_work.clone());
+                crew.hire(&place(peer.name()), move |start: &Start| {
+                    let _at_work = peer_at_work;
+                    if released.recv().is_ok() {
+                        peer.run(&start.stop);
+                    }
+                    Yielded::default()
+                })?;
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Yields until `calls` is full, `longest_ns` have passed or the flag is set.
 ///
 /// A call that has begun is always noted, however late it comes back.
-pub fn yield_repeatedly(calls: &mut Vec<Call>, longest_ns: u64, stop: &AtomicBool) {
+pub fn yield_repeatedly(calls: &mut Buffer<Call>, longest_ns: u64, stop: &Stop) {
     let until_ns = now_ns().saturating_add(longest_ns);
-    while calls.len() < calls.capacity() && !stop.load(Relaxed) {
+    while !calls.is_full() && !stop.is_asked() {
         let before_at_ns = now_ns();
         if before_at_ns >= until_ns {
             break;
@@ -83,18 +161,19 @@ pub fn yield_repeatedly(calls: &mut Vec<Call>, longest_ns: u64, stop: &AtomicBoo
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::thread;
 
     use super::*;
+    use crate::probe::{CpuList, relay::watchdog};
 
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
     fn as_many_calls_as_there_is_room_for_one_after_the_other() {
-        let mut calls = Vec::with_capacity(500);
-        let room = calls.capacity();
-        yield_repeatedly(&mut calls, 60 * SECOND, &AtomicBool::new(false));
-        assert_eq!(calls.len(), room);
+        let mut calls = Buffer::with_room(500);
+        yield_repeatedly(&mut calls, 60 * SECOND, &Stop::default());
+        let calls = calls.into_items();
+        assert_eq!(calls.len(), 500);
         assert!(
             calls
                 .iter()
@@ -105,30 +184,49 @@ mod tests {
 
     #[test]
     fn time_ends_it_before_the_room_does() {
-        let mut calls = Vec::with_capacity(10_000_000);
+        let mut calls = Buffer::with_room(1_000_000);
         let began = now_ns();
-        yield_repeatedly(&mut calls, SECOND / 500, &AtomicBool::new(false));
-        assert!(calls.len() < calls.capacity());
-        let last = calls.last().unwrap();
-        assert!(last.before_at_ns < began + SECOND / 2);
+        yield_repeatedly(&mut calls, SECOND / 500, &Stop::default());
+        let calls = calls.into_items();
+        assert!(calls.len() < 1_000_000);
+        assert!(calls[calls.len() - 1].before_at_ns < began + SECOND / 2);
+    }
+
+    #[test]
+    fn cell_comes_back_whatever_stands_beside_it() {
+        let cpu = CpuList::allowed().unwrap().as_slice()[0];
+        for peer in Peer::ALL {
+            let cell = Cell {
+                policy: Policy::Other,
+                cpu,
+                peer,
+                n_calls: 100,
+                longest: Duration::from_millis(300),
+            };
+            let crew = watchdog(Policy::Other, vec![cell.leg().unwrap()]).unwrap();
+            let run = crew.go(0).join().remove(0).remove(0);
+            let n_threads = if peer == Peer::Nobody { 1 } else { 2 };
+            assert_eq!(run.results.len(), n_threads);
+            assert!((1..=100).contains(&run.results[0].calls.len()), "{peer:?}");
+        }
     }
 
     #[test]
     fn flag_ends_the_probe_and_every_peer() {
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
+        let stop = &stop;
         thread::scope(|scope| {
             for peer in Peer::ALL {
-                let stop = &stop;
                 scope.spawn(move || peer.run(stop));
             }
-            let probe = scope.spawn(|| {
-                let mut calls = Vec::with_capacity(1 << 24);
-                yield_repeatedly(&mut calls, 3600 * SECOND, &stop);
-                calls.len() < calls.capacity()
+            let probe = scope.spawn(move || {
+                let mut calls = Buffer::with_room(1_000_000);
+                yield_repeatedly(&mut calls, 3600 * SECOND, stop);
+                calls.into_items().len()
             });
             thread::sleep(Duration::from_millis(2));
-            stop.store(true, Relaxed);
-            assert!(probe.join().unwrap());
+            stop.now();
+            assert!(probe.join().unwrap() < 1_000_000);
         });
     }
 }
