@@ -46,6 +46,7 @@ mod waker;
 mod wakeup;
 mod walk;
 mod words;
+mod yields;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

@@ -43,6 +43,8 @@ pub struct SessionOptions {
     pub flight: Option<FlightSize>,
     /// Threads that are traced, event by event; they are observed as well.
     pub traced: Vec<u32>,
+    /// Threads whose calls of `sched_yield` are counted, where the kernel shows them.
+    pub yielders: Vec<u32>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -62,6 +64,7 @@ impl SessionOptions {
             command: Vec::new(),
             flight: None,
             traced: Vec::new(),
+            yielders: Vec::new(),
             has_logs: false,
         }
     }
@@ -85,6 +88,7 @@ impl SessionOptions {
             } else {
                 TRACE_BYTES
             },
+            yielders: self.yielders.clone(),
             flight: self.flight,
             over_ns: self.over_ns,
             stacks_over_ns,
