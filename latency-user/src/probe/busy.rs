@@ -6,7 +6,11 @@
 
 use std::time::Duration;
 
-use super::{Buffer, Place, Policy, Start, Stop, clock::now_ns, relay::Leg};
+use super::{
+    Buffer, Crew, Place, Policy, Start, Stop,
+    clock::now_ns,
+    watchdog::{self, Watched},
+};
 use crate::Error;
 
 /// Name of the probe's threads.
@@ -150,11 +154,13 @@ pub struct Spun {
     pub gaps: Vec<Gap>,
     /// Their memory could be locked.
     pub is_locked: bool,
+    /// What the watchdog had to do.
+    pub watched: Watched,
 }
 
 impl Spinner {
-    /// Its thread, parked.
-    pub fn leg(&self) -> Result<Leg<Spun>, Error> {
+    /// Its threads, parked: the spinner and a watchdog.
+    pub fn crew(&self) -> Result<Crew<Spun>, Error> {
         let place = Place {
             name: PROBE.into(),
             policy: self.policy,
@@ -166,31 +172,34 @@ impl Spinner {
             threshold_ns,
             ..
         } = *self;
-        Leg::new(
-            Duration::from_nanos(length_ns).saturating_add(EXTRA),
-            |crew, at_work| {
-                let mut gaps = Buffer::with_room(self.room());
-                let at_work = at_work.clone();
-                crew.hire(&place, move |start: &Start| {
-                    let _at_work = at_work;
-                    let turn = Turn::measure();
-                    let threshold_ns = threshold_ns.unwrap_or_else(|| turn.threshold_ns());
-                    let bounds = Bounds {
-                        threshold_ns,
-                        length_ns,
-                        stop: &start.stop,
-                    };
-                    Spun {
-                        turn,
-                        threshold_ns,
-                        spin: spin(&mut gaps, bounds),
-                        is_locked: gaps.is_locked(),
-                        gaps: gaps.into_items(),
-                    }
-                })
-                .map(|_| ())
-            },
-        )
+        let mut crew = Crew::new();
+        let (at_work, watch) = watchdog::watch();
+        let mut gaps = Buffer::with_room(self.room());
+        crew.hire(&place, move |start: &Start| {
+            let _at_work = at_work;
+            let turn = Turn::measure();
+            let threshold_ns = threshold_ns.unwrap_or_else(|| turn.threshold_ns());
+            let bounds = Bounds {
+                threshold_ns,
+                length_ns,
+                stop: &start.stop,
+            };
+            let spin = spin(&mut gaps, bounds);
+            Spun {
+                turn,
+                threshold_ns,
+                spin,
+                is_locked: gaps.is_locked(),
+                gaps: gaps.into_items(),
+                watched: Watched::default(),
+            }
+        })?;
+        let longest = Duration::from_nanos(length_ns).saturating_add(EXTRA);
+        watchdog::hire(&mut crew, watch, self.policy, longest, |watched| Spun {
+            watched,
+            ..Spun::default()
+        })?;
+        Ok(crew)
     }
 
     fn room(&self) -> usize {
@@ -234,7 +243,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::probe::{CpuList, relay::watchdog};
+    use crate::probe::CpuList;
 
     fn spin_for(capacity: usize, threshold_ns: u64, length_ns: u64) -> (Vec<Gap>, Spin) {
         let mut gaps = Buffer::with_room(capacity);
@@ -297,8 +306,7 @@ mod tests {
             length_ns: 5_000_000,
             threshold_ns: None,
         };
-        let crew = watchdog(Policy::Other, vec![spinner.leg().unwrap()]).unwrap();
-        let spun = crew.go(0).join().remove(0).remove(0).results.remove(0);
+        let spun = spinner.crew().unwrap().go(0).join().remove(0);
         assert!(spun.spin.ended_at_ns - spun.spin.began_at_ns >= 5_000_000);
         assert_eq!(spun.threshold_ns, spun.turn.threshold_ns());
         assert!(

@@ -11,8 +11,8 @@ pub mod clock;
 pub mod conditions;
 pub mod cpus;
 pub mod policy;
-pub mod relay;
 pub mod thread;
+pub mod watchdog;
 pub mod yields;
 
 pub use self::{

@@ -8,7 +8,11 @@ use std::{hint::spin_loop, sync::mpsc::channel, time::Duration};
 
 use rustix::thread::sched_yield;
 
-use super::{Buffer, Place, Policy, Start, Stop, clock::now_ns, relay::Leg};
+use super::{
+    Buffer, Crew, Place, Policy, Start, Stop,
+    clock::now_ns,
+    watchdog::{self, Watched},
+};
 use crate::Error;
 
 /// Name of the probe's threads.
@@ -89,55 +93,64 @@ pub struct Cell {
     pub longest: Duration,
 }
 
-/// What a thread of a cell did.
+/// What a thread of a cell found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Yielded {
-    /// The calls; none of a peer.
+    /// The probe's calls.
     pub calls: Vec<Call>,
     /// Their memory could be locked.
     pub is_locked: bool,
+    /// What the watchdog had to do.
+    pub watched: Watched,
 }
 
 impl Cell {
-    /// Its threads, parked: the probe is the first one.
-    pub fn leg(&self) -> Result<Leg<Yielded>, Error> {
+    /// Its threads, parked: the probe, its peer if there is one, and a watchdog.
+    pub fn crew(&self) -> Result<Crew<Yielded>, Error> {
         let place = |name: &str| Place {
             name: name.into(),
             policy: self.policy,
             cpu: Some(self.cpu),
             slack: None,
         };
-        Leg::new(self.longest, |crew, at_work| {
-            // A real-time spinner that came first would never let the probe begin.
-            let (release, released) = channel();
-            let mut calls = Buffer::with_room(self.n_calls);
-            // A call that begins just before the end has time to come back by itself.
-            let longest = self.longest.saturating_sub(self.longest / 10);
-            let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-            let probe_at_work = at_work.clone();
-            crew.hire(&place(PROBE), move |start: &Start| {
-                let _at_work = probe_at_work;
-                // Nobody listens where there is no peer.
-                release.send(()).unwrap_or_default();
-                yield_repeatedly(&mut calls, longest_ns, &start.stop);
-                start.stop.now();
-                Yielded {
-                    is_locked: calls.is_locked(),
-                    calls: calls.into_items(),
-                }
-            })?;
-            if self.peer != Peer::Nobody {
-                let (peer, peer_at_work) = (self.peer, at_work.clone());
-                crew.hire(&place(peer.name()), move |start: &Start| {
-                    let _at_work = peer_at_work;
-                    if released.recv().is_ok() {
-                        peer.run(&start.stop);
-                    }
-                    Yielded::default()
-                })?;
+        let mut crew = Crew::new();
+        let (at_work, watch) = watchdog::watch();
+        // A real-time spinner that came first would never let the probe begin.
+        let (release, released) = channel();
+        let mut calls = Buffer::with_room(self.n_calls);
+        // A call that begins just before the end has time to come back by itself.
+        let longest = self.longest - self.longest / 10;
+        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        let probe_at_work = at_work.clone();
+        crew.hire(&place(PROBE), move |start: &Start| {
+            let _at_work = probe_at_work;
+            // Nobody listens where there is no peer.
+            release.send(()).unwrap_or_default();
+            yield_repeatedly(&mut calls, longest_ns, &start.stop);
+            start.stop.now();
+            Yielded {
+                is_locked: calls.is_locked(),
+                calls: calls.into_items(),
+                ..Yielded::default()
             }
-            Ok(())
-        })
+        })?;
+        if self.peer != Peer::Nobody {
+            let peer = self.peer;
+            crew.hire(&place(peer.name()), move |start: &Start| {
+                let _at_work = at_work;
+                if released.recv().is_ok() {
+                    peer.run(&start.stop);
+                }
+                Yielded::default()
+            })?;
+        }
+        watchdog::hire(&mut crew, watch, self.policy, self.longest, |watched| {
+            Yielded {
+                watched,
+                ..Yielded::default()
+            }
+        })?;
+        Ok(crew)
     }
 }
 
@@ -146,12 +159,14 @@ impl Cell {
 /// A call that has begun is always noted, however late it comes back.
 pub fn yield_repeatedly(calls: &mut Buffer<Call>, longest_ns: u64, stop: &Stop) {
     let until_ns = now_ns().saturating_add(longest_ns);
+    let mut number = 0;
     while !calls.is_full() && !stop.is_asked() {
         let before_at_ns = now_ns();
         if before_at_ns >= until_ns {
             break;
         }
-        sched_yield();
+        number += 1;
+        sched_yield_numbered(number);
         calls.push(Call {
             before_at_ns,
             after_at_ns: now_ns(),
@@ -159,12 +174,19 @@ pub fn yield_repeatedly(calls: &mut Buffer<Call>, longest_ns: u64, stop: &Stop) 
     }
 }
 
+/// `sched_yield`, which has no argument, with one: the kernel ignores it, and the recorder tells calls
+/// apart by it.
+fn sched_yield_numbered(number: u64) {
+    // SAFETY: the call concerns no memory.
+    unsafe { libc::syscall(libc::SYS_sched_yield, number) };
+}
+
 #[cfg(test)]
 mod tests {
     use std::thread;
 
     use super::*;
-    use crate::probe::{CpuList, relay::watchdog};
+    use crate::probe::CpuList;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -203,11 +225,11 @@ mod tests {
                 n_calls: 100,
                 longest: Duration::from_millis(300),
             };
-            let crew = watchdog(Policy::Other, vec![cell.leg().unwrap()]).unwrap();
-            let run = crew.go(0).join().remove(0).remove(0);
-            let n_threads = if peer == Peer::Nobody { 1 } else { 2 };
-            assert_eq!(run.results.len(), n_threads);
-            assert!((1..=100).contains(&run.results[0].calls.len()), "{peer:?}");
+            let found = cell.crew().unwrap().go(0).join();
+            let n_threads = if peer == Peer::Nobody { 2 } else { 3 };
+            assert_eq!(found.len(), n_threads);
+            assert!((1..=100).contains(&found[0].calls.len()), "{peer:?}");
+            assert!(!found[n_threads - 1].watched.was_ended, "{peer:?}");
         }
     }
 
