@@ -3,6 +3,8 @@
 //! An event lies in the gap that contains its middle. A gap is an interruption as a whole: it has one
 //! cause, which is what came first, unless the CPU went to another task.
 
+mod series;
+
 use latency_common::{
     class::WaitClass,
     interrupt::{InterruptKind, Source, Vector},
@@ -12,6 +14,8 @@ use crate::{
     model::{TraceEvent, TracedInterrupt, TracedWait},
     probe::busy::Gap,
 };
+
+pub use self::series::series;
 
 /// Distances of ticks below which their middle says nothing.
 const FEWEST_DISTANCES: usize = 4;
@@ -34,6 +38,22 @@ pub enum GapCause {
     Throttled,
     /// No event: the hypervisor, the firmware, or a task whose switches the kernel does not show.
     Unexplained,
+}
+
+impl GapCause {
+    /// Its key in `causes`.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Tick => "tick",
+            Self::Irq => "irq",
+            Self::Softirq => "softirq",
+            Self::Ipi => "ipi",
+            Self::Preempted => "preempted",
+            Self::Throttled => "throttled",
+            Self::Unexplained => "unexplained",
+        }
+    }
 }
 
 /// Who it was, as far as the kernel's events tell.

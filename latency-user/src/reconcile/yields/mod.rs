@@ -3,9 +3,13 @@
 //! A wait lies in the call that contains its middle: the clocks of both sides are one, but a reading may be
 //! nanoseconds off, and no call is that short.
 
+mod series;
+
 use latency_common::class::WaitClass;
 
 use crate::{model::TracedWait, probe::yields::Call};
+
+pub use self::series::{CellFacts, End, REAL_SWITCH_PCT, series};
 
 /// Lengths of calls by what happened in them, in the order of the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
