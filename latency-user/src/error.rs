@@ -78,6 +78,10 @@ pub enum Error {
     Output { path: PathBuf, source: io::Error },
     #[error("cannot write the flight recorder's {}: {source}", path.display())]
     FlightOutput { path: PathBuf, source: io::Error },
+    #[error("the load '{load}' cannot run: {why}")]
+    Load { load: String, why: String },
+    #[error("the preemption model of this kernel cannot be switched: {why}")]
+    Preemption { why: String },
     #[error("cannot run '{command}': {source}")]
     Command { command: String, source: io::Error },
     #[error("no CPU {cpu} is online; those are {online}")]
@@ -143,6 +147,10 @@ impl Error {
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()
+            }
+            Self::Load { .. } => "choose another load with --load, or leave it out".into(),
+            Self::Preemption { .. } => {
+                "leave out --preempt, and boot with preempt=MODEL to compare models".into()
             }
             Self::Command { .. } => "check the command's name and its permissions".into(),
             Self::NoCpu { .. } => "--cpu takes numbers and ranges of CPUs that are online, or all".into(),

@@ -3,6 +3,7 @@
 //! 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under `--strict`.
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
+mod companion;
 mod doctor;
 mod output;
 mod record;
@@ -33,6 +34,8 @@ enum Command {
     Record(Box<record::RecordArgs>),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
+    #[command(hide = true)]
+    Companion(companion::CompanionArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -44,6 +47,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Companion(args) => Ok(companion::run(args)),
     }
 }
 
