@@ -92,6 +92,11 @@ pub enum Error {
     Policy { policy: String, source: io::Error },
     #[error("cannot make or set up a thread: {source}")]
     Thread { source: io::Error },
+    #[error("cannot keep the CPUs from idle states: {path}: {source}")]
+    IdleStates {
+        path: &'static str,
+        source: io::Error,
+    },
     #[error("cannot lock the memory: {source}")]
     LockMemory { source: io::Error },
 }
@@ -157,6 +162,7 @@ impl Error {
             Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),
             Self::Policy { policy, source } => policy_help(policy, source).into(),
             Self::Thread { .. } => "there may be too many threads already: see `ulimit -u`".into(),
+            Self::IdleStates { .. } => "run as root, or without --no-cstates".into(),
             Self::LockMemory { .. } => "run as root, give the binary CAP_IPC_LOCK, or raise `ulimit -l`".into(),
         }
     }
@@ -173,7 +179,11 @@ fn policy_help(policy: &str, source: &io::Error) -> &'static str {
             "run as root, give the binary CAP_SYS_NICE, or raise `ulimit -r`; a cgroup whose cpu.rt_runtime_us is 0 \
              forbids it to everybody"
         }
-        Some(libc::EBUSY) => "the CPUs are reserved already: ask for a smaller share of RUNTIME in PERIOD",
-        _ => "the kernel does not take these parameters: RUNTIME must be at least 1024ns and PERIOD within its limits",
+        Some(libc::EBUSY) => {
+            "the CPUs are reserved already: ask for a smaller share of RUNTIME in PERIOD"
+        }
+        _ => {
+            "the kernel does not take these parameters: RUNTIME must be at least 1024ns and PERIOD within its limits"
+        }
     }
 }

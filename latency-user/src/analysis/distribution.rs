@@ -95,8 +95,7 @@ impl Distribution {
         } else {
             of_rank(&self.positive, rank - n_negative)
         };
-        self.range
-            .map_or(found, |(min, max)| found.clamp(min, max))
+        self.range.map_or(found, |(min, max)| found.clamp(min, max))
     }
 }
 
@@ -157,7 +156,10 @@ mod tests {
             if let Some(shown) = shown {
                 let exact = sorted[(sorted.len() * per_mille).div_ceil(1000) - 1];
                 let allowed = exact.unsigned_abs() / 1000 + 1;
-                assert!(shown.abs_diff(exact) <= allowed, "p{per_mille}: {shown}, exactly {exact}");
+                assert!(
+                    shown.abs_diff(exact) <= allowed,
+                    "p{per_mille}: {shown}, exactly {exact}"
+                );
             }
         }
     }
@@ -182,7 +184,14 @@ mod tests {
 
     #[test]
     fn mean_is_rounded_and_nothing_is_made_of_nothing() {
-        let mean = |samples: &[i64]| samples.iter().copied().collect::<Distribution>().figures().mean_ns;
+        let mean = |samples: &[i64]| {
+            samples
+                .iter()
+                .copied()
+                .collect::<Distribution>()
+                .figures()
+                .mean_ns
+        };
         assert_eq!(mean(&[1, 2]), Some(2));
         assert_eq!(mean(&[-1, -2, -2]), Some(-2));
         assert_eq!(Distribution::default().figures(), Figures::default());

@@ -72,7 +72,8 @@ impl FromStr for CpuList {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let first: u32 = first.parse().ok().ok_or_else(error)?;
             let last: u32 = last.parse().ok().ok_or_else(error)?;
-            let is_range = first <= last && usize::try_from(last).is_ok_and(|n| n < CpuSet::MAX_CPU);
+            let is_range =
+                first <= last && usize::try_from(last).is_ok_and(|n| n < CpuSet::MAX_CPU);
             if !is_range {
                 return Err(error());
             }

@@ -12,6 +12,7 @@ pub mod load;
 pub mod policy;
 pub mod preemption;
 pub mod thread;
+pub mod wake;
 
 pub use self::{
     buffer::Buffer,

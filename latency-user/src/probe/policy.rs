@@ -1,6 +1,6 @@
 //! Scheduling policies: as typed, as given to a thread, and as the kernel says that it has them.
 
-use std::{fmt, io, mem, str::FromStr};
+use std::{fmt, io, str::FromStr};
 
 use crate::units::{DurationError, Nanos, parse_duration};
 
@@ -168,7 +168,7 @@ impl Effective {
 /// All zero, with its size.
 fn empty_attributes() -> libc::sched_attr {
     // SANITY: fourteen words.
-    let size = u32::try_from(mem::size_of::<libc::sched_attr>()).unwrap_or(0);
+    let size = u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0);
     libc::sched_attr {
         size,
         sched_policy: 0,

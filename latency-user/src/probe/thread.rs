@@ -250,7 +250,11 @@ mod tests {
             assert_eq!(crew.tids().last(), Some(&tid.unwrap()));
         }
         let tids = crew.tids();
-        let slacks: Vec<_> = crew.conditions().iter().map(|it| it.timer_slack_ns).collect();
+        let slacks: Vec<_> = crew
+            .conditions()
+            .iter()
+            .map(|it| it.timer_slack_ns)
+            .collect();
         assert_eq!(slacks, [3_000; 3]);
         let results = crew.go(77).join();
         let expected: Vec<_> = (0..3).map(|n| (n, 77, tids[n])).collect();

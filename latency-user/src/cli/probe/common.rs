@@ -179,7 +179,9 @@ mod tests {
         let shown = |words: &str| -> Vec<_> {
             let settings = parsed(words).settings(&[Policy::Other]);
             let shown = settings.iter().map(|it| {
-                let model = it.preemption.map_or(String::new(), |model| format!("{model} "));
+                let model = it
+                    .preemption
+                    .map_or(String::new(), |model| format!("{model} "));
                 format!("{model}{} {}", it.policy, it.load)
             });
             shown.collect()
@@ -189,7 +191,12 @@ mod tests {
         let expected = ["fifo:80 none", "fifo:80 cpu", "other none", "other cpu"];
         assert_eq!(two, expected);
         let models = shown("--preempt none,full --load-cmd true");
-        let expected = ["none other none", "none other true", "full other none", "full other true"];
+        let expected = [
+            "none other none",
+            "none other true",
+            "full other none",
+            "full other true",
+        ];
         assert_eq!(models, expected);
     }
 

@@ -79,6 +79,8 @@ pub struct LoadReport {
     pub n_bytes: u64,
     /// CPU time of its processes.
     pub cpu_ns: u64,
+    /// It loaded nothing, or not to the end.
+    pub has_failed: bool,
     /// Why it ended before it was stopped.
     pub failed: Option<String>,
 }

@@ -1,12 +1,12 @@
 //! Results of probes: plain data whose field names are the keys of the JSON contract.
 
 mod conditions;
+mod wake;
 mod warning;
 
 pub use self::{
-    conditions::{
-        Clocksources, Conditions, LoadReport, OtherTask, RtLimit, ThreadConditions,
-    },
+    conditions::{Clocksources, Conditions, LoadReport, OtherTask, RtLimit, ThreadConditions},
+    wake::{Disagreement, WakePhases, WakeSamples, WakeSeries},
     warning::Warning,
 };
 

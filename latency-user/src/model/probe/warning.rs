@@ -117,7 +117,9 @@ impl Warning {
                 format!("the clock source changed from {from} to {to}")
             }
             Self::SlowClocksource(name) => {
-                format!("reading the clock source {name} takes microseconds, which are in the figures")
+                format!(
+                    "reading the clock source {name} takes microseconds, which are in the figures"
+                )
             }
             Self::RtLimited(limit) => format!(
                 "real-time tasks may have {} of each {}, no more",
@@ -144,10 +146,9 @@ impl Warning {
                 Some(why) => format!("the load {load} ended early: {why}"),
                 None => format!("the load {load} did next to nothing"),
             },
-            Self::Stolen { ns } => format!(
-                "the hypervisor kept {} from the CPUs",
-                units::duration(*ns)
-            ),
+            Self::Stolen { ns } => {
+                format!("the hypervisor kept {} from the CPUs", units::duration(*ns))
+            }
             Self::EndedEarly => "a signal ended the probe before its time".to_owned(),
         }
     }
@@ -196,6 +197,9 @@ mod tests {
             told["message"],
             "timers of the fair class may be 50.0 µs late on purpose; that is shown apart"
         );
-        assert_eq!(told["advice"], "--slack 1ns asks for timers that are on time");
+        assert_eq!(
+            told["advice"],
+            "--slack 1ns asks for timers that are on time"
+        );
     }
 }

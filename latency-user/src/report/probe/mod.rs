@@ -2,5 +2,6 @@
 
 mod json;
 mod text;
+mod wake;
 
-pub use self::{json::render as json, text::render as text};
+pub use self::{json::render as json, wake::render as wake_text};

@@ -13,8 +13,7 @@ const TOP: usize = 10;
 const N_OTHERS: usize = 5;
 
 /// The whole report; `title` says what was measured, and `tables` are the probe's own.
-#[must_use]
-pub fn render<S>(report: &ProbeReport<S>, title: &str, tables: &str) -> String {
+pub(super) fn frame<S>(report: &ProbeReport<S>, title: &str, tables: &str) -> String {
     let mut text = format!("{}\n{title}\n\n{tables}\n", machine(&report.host));
     text += &conditions(&report.conditions);
     for warning in &report.warnings {
@@ -27,6 +26,12 @@ pub fn render<S>(report: &ProbeReport<S>, title: &str, tables: &str) -> String {
         units::duration(window.end_at_ns - window.start_at_ns),
         body(&report.record, TOP)
     )
+}
+
+/// A duration that may be negative.
+pub(super) fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { "−" } else { "" };
+    sign.to_owned() + &units::duration(ns.unsigned_abs())
 }
 
 fn conditions(conditions: &Conditions) -> String {
@@ -162,7 +167,11 @@ mod tests {
         let report = ProbeReport::<()> {
             host: fixture::report().host,
             conditions: Conditions {
-                threads: vec![thread(1, "fifo", 80), thread(2, "fifo", 80), thread(3, "other", 0)],
+                threads: vec![
+                    thread(1, "fifo", 80),
+                    thread(2, "fifo", 80),
+                    thread(3, "other", 0),
+                ],
                 clocksource: Clocksources {
                     at_start: "tsc".into(),
                     at_end: "hpet".into(),
@@ -178,14 +187,18 @@ mod tests {
                     cpu_ns: 3_000_000_000,
                     ..LoadReport::default()
                 }],
-                others: vec![other(0, "idle", 0), other(77, "make", 5_000), other(9, "", 0)],
+                others: vec![
+                    other(0, "idle", 0),
+                    other(77, "make", 5_000),
+                    other(9, "", 0),
+                ],
                 ..Conditions::default()
             },
             warnings: vec![Warning::TopPriority],
             series: Vec::new(),
             record: fixture::report(),
         };
-        let text = render(&report, "what was measured", "the tables\n");
+        let text = frame(&report, "what was measured", "the tables\n");
         let (own, recorded) = text.split_once("\nthe recorder, of ").unwrap();
         insta::assert_snapshot!(own.replace(super::super::super::VERSION, "VERSION"));
         assert!(recorded.contains("what the waits were made of") && recorded.contains("audit: ok"));
