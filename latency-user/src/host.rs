@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::ConfigSetting;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::analysis::escape;
 use crate::model::Host;
@@ -95,6 +96,21 @@ pub fn collect() -> Host {
         lockdown,
         boot_parameters: scheduling_parameters(&boot_parameters),
     }
+}
+
+/// A reading of `CLOCK_MONOTONIC`, the clock of all figures.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    clock_ns(ClockId::Monotonic)
+}
+
+/// A reading of a clock of the kernel's.
+#[must_use]
+pub fn clock_ns(clock: ClockId) -> u64 {
+    Duration::try_from(clock_gettime(clock))
+        .ok()
+        .and_then(|now| u64::try_from(now.as_nanos()).ok())
+        .unwrap_or(0)
 }
 
 /// Nanoseconds since 1970, for people to find a recording again. No figure is made from it.

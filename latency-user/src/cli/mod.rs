@@ -3,10 +3,14 @@
 //! 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under `--strict`.
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
+mod alongside;
+mod companion;
 mod doctor;
 mod output;
+mod probe;
 mod record;
 mod signals;
+mod targets;
 
 use std::{io, process::ExitCode};
 
@@ -31,8 +35,12 @@ enum Command {
     ///
     /// Targets add up; without any, all tasks are observed.
     Record(Box<record::RecordArgs>),
+    /// Measure with threads of our own, and let the kernel judge the measurement
+    Probe(probe::ProbeArgs),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
+    #[command(hide = true)]
+    Companion(companion::CompanionArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -43,7 +51,9 @@ Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the au
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
+        Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Companion(args) => Ok(companion::run(args)),
     }
 }
 

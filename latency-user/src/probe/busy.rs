@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use super::{
     Buffer, Crew, Place, Policy, Start, Stop,
-    clock::now_ns,
     watchdog::{self, Watched},
 };
-use crate::Error;
+use crate::{Error, host::monotonic_ns, units::Nanos};
 
 /// Name of the probe's threads.
 pub const PROBE: &str = "busy-probe";
@@ -67,9 +66,9 @@ impl Turn {
     #[must_use]
     pub fn measure() -> Self {
         let mut counts = [0_u32; LONGEST_TURN];
-        let mut last_ns = now_ns();
+        let mut last_ns = monotonic_ns();
         for _ in 0..N_CALIBRATION {
-            let now = now_ns();
+            let now = monotonic_ns();
             let turn = usize::try_from(now - last_ns).unwrap_or(usize::MAX);
             counts[turn.min(LONGEST_TURN - 1)] += 1;
             last_ns = now;
@@ -165,7 +164,8 @@ impl Spinner {
             name: PROBE.into(),
             policy: self.policy,
             cpu: Some(self.cpu),
-            slack: None,
+            // What is fair has no timers that could be late.
+            slack: Some(Nanos::from_ns(1)),
         };
         let Self {
             length_ns,
@@ -210,7 +210,7 @@ impl Spinner {
 
 /// Spins, and notes the gaps as far as there is room.
 pub fn spin(gaps: &mut Buffer<Gap>, bounds: Bounds<'_>) -> Spin {
-    let began_at_ns = now_ns();
+    let began_at_ns = monotonic_ns();
     let until_ns = began_at_ns.saturating_add(bounds.length_ns);
     let mut spin = Spin {
         began_at_ns,
@@ -218,7 +218,7 @@ pub fn spin(gaps: &mut Buffer<Gap>, bounds: Bounds<'_>) -> Spin {
     };
     let mut last_ns = began_at_ns;
     while last_ns < until_ns && !bounds.stop.is_asked() {
-        let now = now_ns();
+        let now = monotonic_ns();
         let length_ns = now - last_ns;
         if length_ns >= bounds.threshold_ns {
             if gaps.is_full() {

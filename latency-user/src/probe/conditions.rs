@@ -1,6 +1,10 @@
 //! What a probe ran under, read back from the kernel rather than assumed.
 
-use std::{fs, io, num::NonZeroU64};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    num::NonZeroU64,
+};
 
 use rustix::{
     mm::{MlockAllFlags, mlockall},
@@ -10,10 +14,13 @@ use rustix::{
 use super::{CpuList, policy::Effective, thread::Place};
 use crate::{
     Error,
+    analysis::escape,
     model::probe::{RtLimit, ThreadConditions},
     units::Nanos,
 };
 
+/// Where the longest tolerable latency of idle states is asked for.
+const LATENCY_LIMIT: &str = "/dev/cpu_dma_latency";
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// What the calling thread runs under, and what was asked for.
@@ -44,6 +51,26 @@ pub fn lock_memory() -> Result<(), Error> {
     mlockall(flags).map_err(|error| Error::LockMemory {
         source: error.into(),
     })
+}
+
+/// Keeps CPUs from all idle states that take time to leave, as long as the file is open.
+pub fn hold_idle_states() -> Result<File, Error> {
+    let hold = || {
+        let mut file = OpenOptions::new().write(true).open(LATENCY_LIMIT)?;
+        file.write_all(&0_i32.to_ne_bytes())?;
+        Ok(file)
+    };
+    hold().map_err(|source| Error::IdleStates {
+        path: LATENCY_LIMIT,
+        source,
+    })
+}
+
+/// The name of a thread; none where it has ended.
+#[must_use]
+pub fn name_of(tid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{tid}/comm")).ok()?;
+    Some(escape::bytes(name.strip_suffix(b"\n").unwrap_or(&name)))
 }
 
 /// The kernel's clock source at this moment.

@@ -1,8 +1,12 @@
 //! Scheduling policies: as typed, as given to a thread, and as the kernel says that it has them.
 
-use std::{fmt, io, mem, str::FromStr};
+use std::{fmt, io, str::FromStr};
 
 use crate::units::{DurationError, Nanos, parse_duration};
+
+/// The priority of a real-time policy that is typed without one: above interrupt threads' 50 there would
+/// be more to disturb than to measure.
+const USUAL_PRIORITY: u32 = 50;
 
 /// A policy with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +178,7 @@ impl Effective {
 /// All zero, with its size.
 fn empty_attributes() -> libc::sched_attr {
     // SANITY: fourteen words.
-    let size = u32::try_from(mem::size_of::<libc::sched_attr>()).unwrap_or(0);
+    let size = u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0);
     libc::sched_attr {
         size,
         sched_policy: 0,
@@ -213,6 +217,8 @@ impl FromStr for Policy {
         let unknown = || PolicyError::Unknown(text.to_owned());
         match text.split_once(':') {
             None if text == "other" => Ok(Self::Other),
+            None if text == "fifo" => Ok(Self::Fifo(USUAL_PRIORITY)),
+            None if text == "rr" => Ok(Self::RoundRobin(USUAL_PRIORITY)),
             Some(("fifo", priority)) => Ok(Self::Fifo(parse_priority(priority)?)),
             Some(("rr", priority)) => Ok(Self::RoundRobin(parse_priority(priority)?)),
             Some(("deadline", parameters)) => parse_deadline(parameters, text),
@@ -256,11 +262,19 @@ mod tests {
             assert_eq!(again, policy, "{text}");
         }
         assert_eq!("fifo:99".parse(), Ok(Policy::Fifo(99)));
+        assert_eq!("rr".parse(), Ok(Policy::RoundRobin(50)));
     }
 
     #[test]
     fn what_is_no_policy_is_refused_with_a_reason() {
-        for text in ["fifo", "FIFO:1", "other:1", "deadline:1ms/2ms", "", "batch"] {
+        for text in [
+            "batch:1",
+            "FIFO:1",
+            "other:1",
+            "deadline:1ms/2ms",
+            "",
+            "batch",
+        ] {
             let unknown = PolicyError::Unknown(text.to_owned());
             assert_eq!(text.parse::<Policy>(), Err(unknown));
         }

@@ -10,10 +10,9 @@ use rustix::thread::sched_yield;
 
 use super::{
     Buffer, Crew, Place, Policy, Start, Stop,
-    clock::now_ns,
     watchdog::{self, Watched},
 };
-use crate::Error;
+use crate::{Error, host::monotonic_ns, units::Nanos};
 
 /// Name of the probe's threads.
 pub const PROBE: &str = "yield-probe";
@@ -111,7 +110,8 @@ impl Cell {
             name: name.into(),
             policy: self.policy,
             cpu: Some(self.cpu),
-            slack: None,
+            // What is fair has no timers that could be late.
+            slack: Some(Nanos::from_ns(1)),
         };
         let mut crew = Crew::new();
         let (at_work, watch) = watchdog::watch();
@@ -158,10 +158,10 @@ impl Cell {
 ///
 /// A call that has begun is always noted, however late it comes back.
 pub fn yield_repeatedly(calls: &mut Buffer<Call>, longest_ns: u64, stop: &Stop) {
-    let until_ns = now_ns().saturating_add(longest_ns);
+    let until_ns = monotonic_ns().saturating_add(longest_ns);
     let mut number = 0;
     while !calls.is_full() && !stop.is_asked() {
-        let before_at_ns = now_ns();
+        let before_at_ns = monotonic_ns();
         if before_at_ns >= until_ns {
             break;
         }
@@ -169,7 +169,7 @@ pub fn yield_repeatedly(calls: &mut Buffer<Call>, longest_ns: u64, stop: &Stop) 
         sched_yield_numbered(number);
         calls.push(Call {
             before_at_ns,
-            after_at_ns: now_ns(),
+            after_at_ns: monotonic_ns(),
         });
     }
 }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn time_ends_it_before_the_room_does() {
         let mut calls = Buffer::with_room(1_000_000);
-        let began = now_ns();
+        let began = monotonic_ns();
         yield_repeatedly(&mut calls, SECOND / 500, &Stop::default());
         let calls = calls.into_items();
         assert!(calls.len() < 1_000_000);

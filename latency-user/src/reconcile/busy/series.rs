@@ -132,15 +132,9 @@ fn pairs(gaps: &[ExplainedGap], names: &Names<'_>, ended_at_ns: u64) -> Vec<Pair
         .collect()
 }
 
-fn verdict(
-    causes: &GapCauses,
-    explanation: &Explanation,
-    lost_ns: u64,
-    run_ns: u64,
-) -> Verdict {
-    let share_of_lost = |cause: &CauseGaps| {
-        100.0 * units::ratio(cause.length.sum_ns.cast_unsigned(), lost_ns)
-    };
+fn verdict(causes: &GapCauses, explanation: &Explanation, lost_ns: u64, run_ns: u64) -> Verdict {
+    let share_of_lost =
+        |cause: &CauseGaps| 100.0 * units::ratio(cause.length.sum_ns.cast_unsigned(), lost_ns);
     let unexplained_pct = share_of_lost(&causes.unexplained);
     let mut reasons = Vec::new();
     if unexplained_pct >= UNEXPLAINED_PCT {
@@ -269,8 +263,14 @@ mod tests {
         let found = of(gaps, 0).pairs.unwrap();
         assert_eq!((found[0].length_ns, found[0].to_next_ns), (9_000, 490_000));
         assert_eq!((found[1].length_ns, found[1].to_next_ns), (1_000, 499_000));
-        assert_eq!((found[0].cause, found[0].by.as_deref()), ("tick", Some("tick")));
-        assert_eq!((found[1].cause, found[1].by.as_deref()), ("unexplained", None));
+        assert_eq!(
+            (found[0].cause, found[0].by.as_deref()),
+            ("tick", Some("tick"))
+        );
+        assert_eq!(
+            (found[1].cause, found[1].by.as_deref()),
+            ("unexplained", None)
+        );
     }
 
     #[test]

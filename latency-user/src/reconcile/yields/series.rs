@@ -55,11 +55,7 @@ pub fn series(sorted: &SortedCalls, facts: &CellFacts<'_>) -> YieldSeries {
     let switched = sorted.switched_ns.len() as u64;
     let lost = sorted.lost_ns.len() as u64;
     let yields = switched + lost + sorted.unswitched_ns.len() as u64;
-    let lengths = [
-        &sorted.switched_ns,
-        &sorted.unswitched_ns,
-        &sorted.lost_ns,
-    ];
+    let lengths = [&sorted.switched_ns, &sorted.unswitched_ns, &sorted.lost_ns];
     let all = figures(lengths.into_iter().flatten());
     let ran_instead = ran_instead(facts);
     let away_ns = ran_instead.iter().map(|task| task.sum_ns).sum();
@@ -116,7 +112,8 @@ fn verdict(yields: u64, switched_pct: f64, away_ns: u64, facts: &CellFacts<'_>) 
         "no yield".to_owned()
     } else if facts.end == End::Watchdog {
         reasons.push(
-            "the last yield gave the CPU to a task that keeps it; the watchdog ended that".to_owned(),
+            "the last yield gave the CPU to a task that keeps it; the watchdog ended that"
+                .to_owned(),
         );
         "never came back".to_owned()
     } else if switched_pct >= REAL_SWITCH_PCT {
@@ -224,7 +221,10 @@ mod tests {
         assert_eq!(found.verdict.verdict, "yield ignored 64 %");
         assert_eq!(found.ran_instead[0].comm, "pg_dump");
         assert!(!found.ran_instead[0].is_peer);
-        assert_eq!(found.verdict.reasons, ["others had the CPU for 39 % of the time"]);
+        assert_eq!(
+            found.verdict.reasons,
+            ["others had the CPU for 39 % of the time"]
+        );
     }
 
     #[test]
