@@ -17,7 +17,7 @@ use crate::{
         },
     },
     observe::{Session, SessionOptions, TargetArgs, Targets},
-    probe::{CpuList, Crew, conditions, load::Load, preemption::Switched},
+    probe::{CpuList, Crew, Working, conditions, load::Load, preemption::Switched},
     reconcile, units,
 };
 
@@ -46,6 +46,8 @@ pub(super) struct Ran<T> {
     pub(super) results: Vec<T>,
     /// What the kernel saw of them.
     pub(super) trace: Vec<TraceEvent>,
+    /// The threads themselves, which are done: they stay for the last snapshot.
+    _working: Working<T>,
 }
 
 /// Everything that was measured and recorded.
@@ -204,8 +206,11 @@ impl Play {
         session.turn()?;
         drop(session.take_trace());
         let working = crew.go(host::monotonic_ns() + RUN_UP_NS);
-        let joined = tokio::task::spawn_blocking(move || working.join());
-        let results = record_while(session, &mut self.signals, joined, || {
+        let done = tokio::task::spawn_blocking(move || {
+            let mut working = working;
+            (working.results(), working)
+        });
+        let (results, working) = record_while(session, &mut self.signals, done, || {
             was_ended.set(true);
             stop.now();
         })
@@ -226,6 +231,7 @@ impl Play {
             threads,
             results,
             trace,
+            _working: working,
         };
         Ok((ran, load))
     }

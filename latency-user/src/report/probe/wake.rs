@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn what_did_not_happen_is_not_told() {
         let quiet = WakeSeries {
-            slack: figures(9, 1),
+            slack: figures(9, 0),
             samples: WakeSamples::default(),
             ..series()
         };
