@@ -42,6 +42,18 @@ impl Default for Distribution {
 }
 
 impl Distribution {
+    /// One that never allocates, for times of up to `max_ns`; of longer ones only the percentiles are off.
+    #[must_use]
+    pub fn with_room_for(max_ns: u64) -> Self {
+        // SANITY: 1 as the lowest, at least 2 as the highest value, and three digits are always accepted.
+        let positive = Histogram::new_with_bounds(1, max_ns.max(2), SIGNIFICANT_DIGITS)
+            .expect("bounds are in order");
+        Self {
+            positive,
+            ..Self::default()
+        }
+    }
+
     /// Counts a sample.
     pub fn record(&mut self, ns: i64) {
         let histogram = if ns < 0 {
@@ -49,7 +61,10 @@ impl Distribution {
         } else {
             &mut self.positive
         };
-        histogram.saturating_record(ns.unsigned_abs());
+        // One that grows takes everything; any other counts it as its largest.
+        if histogram.record(ns.unsigned_abs()).is_err() {
+            histogram.saturating_record(ns.unsigned_abs());
+        }
         self.sum_ns += i128::from(ns);
         let (min, max) = self.range.unwrap_or((ns, ns));
         self.range = Some((min.min(ns), max.max(ns)));

@@ -1,14 +1,15 @@
 //! Threads of a probe: made and set up first, parked, and released together.
 //!
 //! So their ids can be given to the recorder before anything runs, and whatever forbids a policy or a
-//! CPU is an error before anything is measured. A crew that is dropped lets its threads end.
+//! CPU is an error before anything is measured. Threads that are done stay until they are let go, since
+//! one that is about to end can be found neither among those that live nor among those that ended.
 
 use std::{
     io, panic,
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{Sender, channel},
+        mpsc::{Receiver, Sender, channel},
     },
     thread::{Builder, JoinHandle},
 };
@@ -65,17 +66,18 @@ pub struct Crew<T> {
     members: Vec<Member<T>>,
 }
 
-/// Threads that were released.
+/// Threads that were released. They end when this is dropped, and not before.
 #[derive(Debug)]
 #[must_use]
 pub struct Working<T> {
-    members: Vec<Member<T>>,
+    crew: Crew<T>,
 }
 
 #[derive(Debug)]
 struct Member<T> {
     conditions: ThreadConditions,
-    thread: JoinHandle<Option<T>>,
+    result: Receiver<T>,
+    thread: JoinHandle<()>,
 }
 
 impl<T: Send + 'static> Crew<T> {
@@ -97,14 +99,19 @@ impl<T: Send + 'static> Crew<T> {
         work: impl FnOnce(&Start) -> T + Send + 'static,
     ) -> Result<u32, Error> {
         let (sender, ready) = channel();
+        let (found, result) = channel();
         let gate = Arc::clone(&self.gate);
         let stop = self.stop.clone();
         let own_place = place.clone();
         let body = move || {
             settle(&own_place, &sender);
             drop(sender);
-            let at_ns = gate.wait()?;
-            Some(work(&Start { at_ns, stop }))
+            if let Some(at_ns) = gate.wait() {
+                // Whoever released it may no longer want it.
+                found.send(work(&Start { at_ns, stop })).unwrap_or_default();
+                drop(found);
+                gate.wait_to_leave();
+            }
         };
         let thread = Builder::new()
             .name(place.name.clone())
@@ -113,7 +120,11 @@ impl<T: Send + 'static> Crew<T> {
         // SANITY: the thread always sends one before it parks.
         let conditions = ready.recv().unwrap_or_else(|_| Err(lost()))?;
         let tid = conditions.tid;
-        self.members.push(Member { conditions, thread });
+        self.members.push(Member {
+            conditions,
+            result,
+            thread,
+        });
         Ok(tid)
     }
 
@@ -138,11 +149,9 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Releases them; they begin at `at_ns` of `CLOCK_MONOTONIC`.
-    pub fn go(mut self, at_ns: u64) -> Working<T> {
+    pub fn go(self, at_ns: u64) -> Working<T> {
         self.gate.open(Some(at_ns));
-        Working {
-            members: std::mem::take(&mut self.members),
-        }
+        Working { crew: self }
     }
 }
 
@@ -156,6 +165,7 @@ impl<T> Drop for Crew<T> {
     fn drop(&mut self) {
         // Of threads that were released the gate is open already.
         self.gate.open(None);
+        self.gate.let_go();
         for member in self.members.drain(..) {
             // One that panicked has nothing that is wanted.
             drop(member.thread.join());
@@ -164,35 +174,74 @@ impl<T> Drop for Crew<T> {
 }
 
 impl<T> Working<T> {
-    /// Waits for their ends, and takes what they found, in the order in which they were hired.
+    /// Waits until they are done, and takes what they found, in the order in which they were hired.
     #[must_use]
-    pub fn join(self) -> Vec<T> {
-        let results = self.members.into_iter().map(|member| {
-            let result = member.thread.join();
-            result.unwrap_or_else(|panicked| panic::resume_unwind(panicked))
-        });
-        results.flatten().collect()
+    pub fn results(&mut self) -> Vec<T> {
+        let members = &mut self.crew.members;
+        let results: Vec<_> = members.iter().map(|member| member.result.recv()).collect();
+        if results.iter().any(Result::is_err) {
+            // One that panicked has let go of its end; the others leave first.
+            self.crew.gate.let_go();
+            for member in members.drain(..) {
+                if let Err(panicked) = member.thread.join() {
+                    panic::resume_unwind(panicked);
+                }
+            }
+        }
+        results.into_iter().flatten().collect()
+    }
+
+    /// The same, and lets them go.
+    #[must_use]
+    pub fn join(mut self) -> Vec<T> {
+        self.results()
     }
 }
 
-/// What parked threads wait at: shut, then opened once, with the time to begin or without work.
+/// What parked threads wait at before their work, and after it.
 #[derive(Debug, Default)]
 struct Gate {
-    order: Mutex<Option<Option<u64>>>,
-    is_open: Condvar,
+    order: Mutex<Order>,
+    has_changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Order {
+    /// Shut, then opened once: with the time to begin, or without work.
+    start: Option<Option<u64>>,
+    may_leave: bool,
 }
 
 impl Gate {
     fn open(&self, at_ns: Option<u64>) {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        order.get_or_insert(at_ns);
-        self.is_open.notify_all();
+        self.lock().start.get_or_insert(at_ns);
+        self.has_changed.notify_all();
     }
 
     fn wait(&self) -> Option<u64> {
-        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = self.is_open.wait_while(order, |order| order.is_none());
-        (*order.unwrap_or_else(PoisonError::into_inner)).flatten()
+        self.wait_while(|order| order.start.is_none())
+            .start
+            .flatten()
+    }
+
+    fn let_go(&self) {
+        self.lock().may_leave = true;
+        self.has_changed.notify_all();
+    }
+
+    fn wait_to_leave(&self) {
+        drop(self.wait_while(|order| !order.may_leave));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while(&self, is_shut: impl Fn(&mut Order) -> bool) -> MutexGuard<'_, Order> {
+        let waited = self
+            .has_changed
+            .wait_while(self.lock(), |order| is_shut(order));
+        waited.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -268,6 +317,21 @@ mod tests {
         crew.hire(&anywhere(), move |_| sender.send(())).unwrap();
         drop(crew);
         assert!(receiver.recv().is_err());
+    }
+
+    #[test]
+    fn threads_that_are_done_stay_until_they_are_let_go() {
+        let mut crew = Crew::new();
+        let tid = crew.hire(&anywhere(), |_| 5).unwrap();
+        let is_there = || std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
+        let mut working = crew.go(0);
+        assert_eq!(working.results(), [5]);
+        assert!(is_there());
+        drop(working);
+        // The kernel may take a moment after the thread was joined.
+        while is_there() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

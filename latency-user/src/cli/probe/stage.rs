@@ -17,7 +17,7 @@ use crate::{
         },
     },
     observe::{Session, SessionOptions, TargetArgs, Targets},
-    probe::{CpuList, Crew, conditions, cpus::KeptOff, load::Load, preemption::Switched},
+    probe::{CpuList, Crew, Working, conditions, cpus::KeptOff, load::Load, preemption::Switched},
     reconcile, units,
 };
 
@@ -52,6 +52,8 @@ pub(super) struct Ran<T> {
     pub(super) n_yields: Option<u64>,
     /// A signal ended it.
     pub(super) was_ended: bool,
+    /// The threads themselves, which are done: they stay for the last snapshot.
+    _working: Working<T>,
 }
 
 /// Everything that was measured and recorded.
@@ -222,8 +224,11 @@ impl Play {
         session.turn()?;
         drop(session.take_trace());
         let working = crew.go(host::monotonic_ns() + RUN_UP_NS);
-        let joined = tokio::task::spawn_blocking(move || working.join());
-        let results = record_while(session, &mut self.signals, joined, || {
+        let done = tokio::task::spawn_blocking(move || {
+            let mut working = working;
+            (working.results(), working)
+        });
+        let (results, working) = record_while(session, &mut self.signals, done, || {
             was_ended.set(true);
             stop.now();
         })
@@ -246,6 +251,7 @@ impl Play {
             trace,
             n_yields: n_yields(session, &yielders),
             was_ended: was_ended.get(),
+            _working: working,
         };
         Ok((ran, load))
     }
