@@ -45,6 +45,8 @@ pub struct SessionOptions {
     pub traced: Vec<u32>,
     /// Threads whose calls of `sched_yield` are counted, where the kernel shows them.
     pub yielders: Vec<u32>,
+    /// CPUs that count for `idle while runnable`; none where that is not measured.
+    pub idle_cpus: Vec<u32>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -65,6 +67,7 @@ impl SessionOptions {
             flight: None,
             traced: Vec::new(),
             yielders: Vec::new(),
+            idle_cpus: Vec::new(),
             has_logs: false,
         }
     }
@@ -90,6 +93,7 @@ impl SessionOptions {
             },
             yielders: self.yielders.clone(),
             flight: self.flight,
+            idle_cpus: self.idle_cpus.clone(),
             over_ns: self.over_ns,
             stacks_over_ns,
             has_logs: self.has_logs,
