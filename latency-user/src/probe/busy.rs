@@ -31,9 +31,9 @@ const N_CALIBRATION: u32 = 100_000;
 /// Turns longer than this many nanoseconds are counted as that long, which is beyond any median.
 const LONGEST_TURN: usize = 16_384;
 
-/// From how many median turns on a turn is a gap. Misses of caches and of translations cost up to about
-/// ten, an interrupt costs more than thirty.
-const GAP_TURNS: u64 = 20;
+/// From how many median turns on a turn is a gap: a microsecond where reading the clock takes 20 ns.
+/// Misses of caches and of translations take less, interrupts with the way back from them take more.
+const GAP_TURNS: u64 = 50;
 
 /// A jump of the clock: something else had the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -264,7 +264,7 @@ mod tests {
         counts[99] = 2;
         let turn = Turn::of_counts(&counts);
         assert_eq!((turn.min_ns, turn.median_ns), (20, 30));
-        assert_eq!(turn.threshold_ns(), 600);
+        assert_eq!(turn.threshold_ns(), 1_500);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{Crew, Place, Policy};
-use crate::Error;
+use crate::{Error, units::Nanos};
 
 /// How long a crew may take to end once it was asked to, before it is helped.
 const GRACE: Duration = Duration::from_millis(200);
@@ -58,7 +58,7 @@ pub fn hire<T: Send + 'static>(
         name: "watchdog".into(),
         policy: lent,
         cpu: None,
-        slack: None,
+        slack: Some(Nanos::from_ns(1)),
     };
     let tids = crew.tids();
     crew.hire(&place, move |start| {

@@ -35,7 +35,7 @@ pub(super) struct BusyArgs {
         allow_hyphen_values = true
     )]
     duration: Nanos,
-    /// The shortest jump of the clock that counts as a gap; without it twenty turns of the loop
+    /// The shortest jump of the clock that counts as a gap; without it fifty turns of the loop
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     threshold: Option<Nanos>,
     /// Print every gap: how long it was, and how long until the next one

@@ -22,7 +22,7 @@ use crate::{
     },
     reconcile::{
         self,
-        yields::{CellFacts, End, sort_calls},
+        yields::{CellFacts, End, REAL_SWITCH_PCT, sort_calls},
     },
     report::probe as report,
     units::Nanos,
@@ -109,7 +109,8 @@ pub(super) fn run(args: &YieldArgs) -> anyhow::Result<ExitCode> {
         Format::Json => report::json("yield", &report),
     };
     let code = stage::finish(&args.common, output, &report, render, &verdicts)?;
-    let is_breach = verdicts.iter().any(|verdict| verdict.is_breach);
+    let is_short = |series: &YieldSeries| series.switched_pct < REAL_SWITCH_PCT;
+    let is_breach = args.require_switch && report.series.iter().any(is_short);
     Ok(if is_breach { ExitCode::from(3) } else { code })
 }
 
@@ -172,7 +173,7 @@ impl YieldArgs {
             length_ns,
             kernel_saw: ran.n_yields,
             row: rows.first().copied(),
-            requires_switch: self.require_switch,
+            is_real_time: setting.policy != Policy::Other,
         };
         YieldSeries {
             policy: probe.asked_policy.clone(),

@@ -17,9 +17,6 @@ use crate::{
 
 pub use self::series::series;
 
-/// Distances of ticks below which their middle says nothing.
-const FEWEST_DISTANCES: usize = 4;
-
 /// What a gap was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GapCause {
@@ -93,24 +90,6 @@ pub struct Explanation {
     pub n_asking_ticks: u64,
     /// Of those, the ones after which the same task went on.
     pub n_repicked_ticks: u64,
-}
-
-impl Explanation {
-    /// How often a second ticks came, by the distances of the gaps with one; none where there are too few.
-    #[must_use]
-    pub fn hz(&self) -> Option<u64> {
-        let ticks: Vec<_> = self.gaps.iter().filter(|gap| gap.has_tick).collect();
-        let mut distances: Vec<_> = ticks
-            .windows(2)
-            .map(|pair| pair[1].gap.began_at_ns - pair[0].gap.began_at_ns)
-            .collect();
-        if distances.len() < FEWEST_DISTANCES {
-            return None;
-        }
-        distances.sort_unstable();
-        let middle_ns = distances[distances.len() / 2].max(1);
-        Some((1_000_000_000 + middle_ns / 2) / middle_ns)
-    }
 }
 
 /// Explains `gaps`, which are in order, by the events of the same thread between two times.
@@ -241,7 +220,6 @@ mod tests {
 
     use super::*;
 
-    const MS: u64 = 1_000_000;
     const TICK: Source = Source::new(InterruptKind::Tick, 0);
     const LOCAL_TIMER: Source = Source::new(InterruptKind::Vector, Vector::LocalTimer as u32);
     const RESCHEDULE: Source = Source::new(InterruptKind::Vector, Vector::Reschedule as u32);
@@ -372,23 +350,5 @@ mod tests {
         let explanation = explain(&gaps, (0, 20_000), &events);
         assert_eq!(explanation.n_asking_ticks, 3);
         assert_eq!(explanation.n_repicked_ticks, 2);
-    }
-
-    #[test]
-    fn hz_is_the_middle_distance_of_tick_gaps() {
-        let at = [0, 4, 8, 9, 12, 20, 24, 28, 32].map(|ms| ms * MS);
-        let gaps: Vec<_> = at.iter().map(|at| gap(*at, 5_000)).collect();
-        let is_device = |at: u64| at == 9 * MS;
-        let events: Vec<_> = at
-            .iter()
-            .map(|at| {
-                let source = if is_device(*at) { DEVICE } else { TICK };
-                within(source, at + 1_000, at + 2_000)
-            })
-            .collect();
-        let explanation = explain(&gaps, (0, 100 * MS), &events);
-        assert_eq!(explanation.hz(), Some(250));
-        let few = explain(&gaps[..3], (0, 100 * MS), &events);
-        assert_eq!(few.hz(), None);
     }
 }

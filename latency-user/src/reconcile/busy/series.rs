@@ -16,6 +16,12 @@ use crate::{
 /// From this share of the lost time on without an event, that is the verdict.
 const UNEXPLAINED_PCT: f64 = 10.0;
 
+/// Distances of ticks below which they say nothing.
+const FEWEST_DISTANCES: usize = 8;
+
+/// The most, of the time that was lost, by which the kernel's events may be longer than their gap.
+const DISAGREEMENT_NS: u64 = 1_000;
+
 /// The figures of a run; pairs only where they were asked for. What it ran under is left to the caller.
 #[must_use]
 pub fn series(
@@ -30,6 +36,13 @@ pub fn series(
     let lost_ns = noted_ns + spun.spin.dropped_ns;
     let causes = causes(gaps, names, run_ns);
     let lost_pct = 100.0 * units::ratio(lost_ns, run_ns);
+    let worst_disagreement_ns = gaps
+        .iter()
+        .map(|gap| gap.kernel_ns.saturating_sub(gap.gap.length_ns))
+        .max()
+        .unwrap_or(0);
+    let mut verdict = verdict(&causes, lost_ns, run_ns);
+    verdict.is_breach = worst_disagreement_ns > DISAGREEMENT_NS;
     BusySeries {
         seconds: seconds(run_ns),
         turns: spun.spin.n_turns,
@@ -38,25 +51,41 @@ pub fn series(
             median_ns: spun.turn.median_ns,
         },
         threshold_ns: spun.threshold_ns,
-        hz: explanation.hz(),
+        hz: hz(gaps),
         lost_ns,
         lost_pct,
         gaps: lengths(gaps.iter()),
         gaps_without_event: causes.unexplained.length.count,
         events_without_gap: explanation.n_events_without_gap,
         dropped_gaps: spun.spin.n_dropped,
-        worst_disagreement_ns: gaps
-            .iter()
-            .map(|gap| gap.kernel_ns.saturating_sub(gap.gap.length_ns))
-            .max()
-            .unwrap_or(0),
+        worst_disagreement_ns,
         asking_ticks: explanation.n_asking_ticks,
         repicked_ticks: explanation.n_repicked_ticks,
         pairs: with_pairs.then(|| pairs(gaps, names, spun.spin.ended_at_ns)),
-        verdict: verdict(&causes, explanation, lost_ns, run_ns),
+        verdict,
         causes,
         ..BusySeries::default()
     }
+}
+
+/// How often a second ticks came, by the distances of the gaps with one; none where there are too few.
+///
+/// Where others have the CPU in between, distances are several periods. The shortest tenth is at most one
+/// period: longer ones than half as much again are left out, and the middle of the rest is taken.
+fn hz(gaps: &[ExplainedGap]) -> Option<u64> {
+    let ticks: Vec<_> = gaps.iter().filter(|gap| gap.has_tick).collect();
+    let mut distances: Vec<_> = ticks
+        .windows(2)
+        .map(|pair| pair[1].gap.began_at_ns - pair[0].gap.began_at_ns)
+        .collect();
+    if distances.len() < FEWEST_DISTANCES {
+        return None;
+    }
+    distances.sort_unstable();
+    let short_ns = distances[distances.len() / 10];
+    let n_periods = distances.partition_point(|ns| *ns <= short_ns + short_ns / 2);
+    let period_ns = distances[n_periods / 2].max(1);
+    Some((1_000_000_000 + period_ns / 2) / period_ns)
 }
 
 fn causes(gaps: &[ExplainedGap], names: &Names<'_>, run_ns: u64) -> GapCauses {
@@ -132,7 +161,7 @@ fn pairs(gaps: &[ExplainedGap], names: &Names<'_>, ended_at_ns: u64) -> Vec<Pair
         .collect()
 }
 
-fn verdict(causes: &GapCauses, explanation: &Explanation, lost_ns: u64, run_ns: u64) -> Verdict {
+fn verdict(causes: &GapCauses, lost_ns: u64, run_ns: u64) -> Verdict {
     let share_of_lost =
         |cause: &CauseGaps| 100.0 * units::ratio(cause.length.sum_ns.cast_unsigned(), lost_ns);
     let unexplained_pct = share_of_lost(&causes.unexplained);
@@ -148,12 +177,6 @@ fn verdict(causes: &GapCauses, explanation: &Explanation, lost_ns: u64, run_ns: 
         reasons.push(format!(
             "lower classes ran for {} of the time: the real-time limit, the deadline server, or a quota",
             units::percent(pct)
-        ));
-    }
-    if explanation.n_repicked_ticks > 0 {
-        reasons.push(format!(
-            "{} ticks asked for another task, and the same one went on",
-            units::count(explanation.n_repicked_ticks)
         ));
     }
     let verdict = if run_ns == 0 {
@@ -274,14 +297,46 @@ mod tests {
     }
 
     #[test]
-    fn throttling_and_repicked_ticks_are_reasons() {
+    fn throttling_is_a_reason_and_repicked_ticks_are_counted() {
         let throttled = GapCulprit::Task(991);
         let found = of(vec![gap(1_000, 50_000, GapCause::Throttled, throttled)], 3);
         assert_eq!(found.verdict.verdict, "explained");
         let expected = [
             "lower classes ran for 5.0 % of the time: the real-time limit, the deadline server, or a quota",
-            "3 ticks asked for another task, and the same one went on",
         ];
         assert_eq!(found.verdict.reasons, expected);
+        assert_eq!(found.repicked_ticks, 3);
+    }
+
+    #[test]
+    fn events_longer_than_their_gap_are_a_breach() {
+        let mut long = gap(1_000, 9_000, GapCause::Tick, TICK);
+        long.kernel_ns = 10_000;
+        assert!(!of(vec![long], 0).verdict.is_breach);
+        long.kernel_ns += 1;
+        assert!(of(vec![long], 0).verdict.is_breach);
+    }
+
+    #[track_caller]
+    fn check_hz(at_us: &[u64], expected: Option<u64>) {
+        let ticks = at_us
+            .iter()
+            .map(|us| gap(us * 1_000, 500, GapCause::Tick, TICK));
+        assert_eq!(hz(&ticks.collect::<Vec<_>>()), expected);
+    }
+
+    #[test]
+    fn hz_is_the_distance_of_ticks_also_where_others_run_in_between() {
+        let alone: Vec<_> = (0..9).map(|n| n * 4_000).collect();
+        check_hz(&alone, Some(250));
+        check_hz(&alone[..8], None);
+        // One tick is late, and the next one on time.
+        check_hz(
+            &[0, 1_000, 2_300, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000],
+            Some(1_000),
+        );
+        // Somebody else has most of the ticks.
+        let slices = [0, 4, 12, 20, 28, 32, 40, 48, 56, 60].map(|ms| ms * 1_000);
+        check_hz(&slices, Some(250));
     }
 }

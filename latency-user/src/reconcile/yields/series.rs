@@ -14,7 +14,10 @@ use crate::{
 /// From this share of calls on yielding means switching.
 pub const REAL_SWITCH_PCT: f64 = 95.0;
 
-/// From this share of the time on that others had the CPU, the probe was not alone.
+/// Up to this share of calls, a probe without a peer has measured a system call.
+const SYSTEM_CALL_PCT: f64 = 5.0;
+
+/// From this share of the time on that the probe waited, it was not alone.
 const ALONE_PCT: f64 = 5.0;
 
 /// Why a cell ended.
@@ -45,8 +48,8 @@ pub struct CellFacts<'a> {
     pub kernel_saw: Option<u64>,
     /// What the recorder has of the probe's thread.
     pub row: Option<&'a Row>,
-    /// Less than the share of a real switch is a breach.
-    pub requires_switch: bool,
+    /// Its policy is a real-time one: nobody is given a turn.
+    pub is_real_time: bool,
 }
 
 /// The figures of a cell. What it ran under is left to the caller.
@@ -57,8 +60,6 @@ pub fn series(sorted: &SortedCalls, facts: &CellFacts<'_>) -> YieldSeries {
     let yields = switched + lost + sorted.unswitched_ns.len() as u64;
     let lengths = [&sorted.switched_ns, &sorted.unswitched_ns, &sorted.lost_ns];
     let all = figures(lengths.into_iter().flatten());
-    let ran_instead = ran_instead(facts);
-    let away_ns = ran_instead.iter().map(|task| task.sum_ns).sum();
     let switched_pct = 100.0 * units::ratio(switched, yields);
     YieldSeries {
         peer: facts.peer.name(),
@@ -74,9 +75,9 @@ pub fn series(sorted: &SortedCalls, facts: &CellFacts<'_>) -> YieldSeries {
         switched_ns: figures(&sorted.switched_ns),
         unswitched_ns: figures(&sorted.unswitched_ns),
         lost_ns: figures(&sorted.lost_ns),
-        ran_instead,
+        ran_instead: ran_instead(facts),
         ended_by: facts.end.key(),
-        verdict: verdict(yields, switched_pct, away_ns, facts),
+        verdict: verdict(yields, switched_pct, facts),
         ..YieldSeries::default()
     }
 }
@@ -104,13 +105,12 @@ fn ran_instead(facts: &CellFacts<'_>) -> Vec<RanInstead> {
         .collect()
 }
 
-fn verdict(yields: u64, switched_pct: f64, away_ns: u64, facts: &CellFacts<'_>) -> Verdict {
-    let away_pct = 100.0 * units::ratio(away_ns, facts.length_ns);
-    let is_alone = facts.peer == Peer::Nobody && away_pct < ALONE_PCT;
+fn verdict(yields: u64, switched_pct: f64, facts: &CellFacts<'_>) -> Verdict {
+    let is_alone = facts.peer == Peer::Nobody;
     let mut reasons = Vec::new();
     let verdict = if yields == 0 {
         "no yield".to_owned()
-    } else if facts.end == End::Watchdog {
+    } else if facts.end == End::Watchdog && facts.is_real_time {
         reasons.push(
             "the last yield gave the CPU to a task that keeps it; the watchdog ended that"
                 .to_owned(),
@@ -118,21 +118,27 @@ fn verdict(yields: u64, switched_pct: f64, away_ns: u64, facts: &CellFacts<'_>) 
         "never came back".to_owned()
     } else if switched_pct >= REAL_SWITCH_PCT {
         "real switch".to_owned()
-    } else if is_alone {
+    } else if is_alone && switched_pct < SYSTEM_CALL_PCT {
         "system call only".to_owned()
     } else {
         format!("yield ignored {:.0} %", 100.0 - switched_pct)
     };
-    if facts.peer == Peer::Nobody && !is_alone {
+    let away_ns = facts.row.map_or(0, |row| row.stats.waited_ns);
+    let away_pct = 100.0 * units::ratio(away_ns, facts.length_ns);
+    if is_alone && away_pct >= ALONE_PCT {
         reasons.push(format!(
             "others had the CPU for {} of the time",
             units::percent(away_pct)
         ));
     }
+    let is_breach = facts.kernel_saw.is_some_and(|counted| counted != yields);
+    if is_breach {
+        reasons.push("the kernel did not count as many calls".to_owned());
+    }
     Verdict {
         verdict,
         reasons,
-        is_breach: facts.requires_switch && switched_pct < REAL_SWITCH_PCT,
+        is_breach,
     }
 }
 
@@ -161,7 +167,7 @@ mod tests {
         length_ns: 1_000_000_000,
         kernel_saw: Some(100),
         row: None,
-        requires_switch: false,
+        is_real_time: false,
     };
 
     fn of(n_switched: usize, n_unswitched: usize, facts: &CellFacts<'_>) -> YieldSeries {
@@ -186,7 +192,9 @@ mod tests {
     #[test]
     fn share_of_real_switches_is_the_verdict() {
         check(0, &ALONE, "system call only");
-        check(94, &ALONE, "system call only");
+        check(4, &ALONE, "system call only");
+        check(5, &ALONE, "yield ignored 95 %");
+        check(94, &ALONE, "yield ignored 6 %");
         check(95, &ALONE, "real switch");
         check(99, &beside(Peer::Yielder), "real switch");
         check(36, &beside(Peer::Spinner), "yield ignored 64 %");
@@ -198,11 +206,17 @@ mod tests {
     fn yield_that_never_comes_back_is_a_verdict() {
         let facts = CellFacts {
             end: End::Watchdog,
+            is_real_time: true,
             ..beside(Peer::Spinner)
         };
         let found = of(1, 0, &facts);
         assert_eq!(found.verdict.verdict, "never came back");
         assert_eq!(found.ended_by, "watchdog");
+        let fair = CellFacts {
+            is_real_time: false,
+            ..facts
+        };
+        assert_eq!(of(1, 1, &fair).verdict.verdict, "yield ignored 50 %");
     }
 
     #[test]
@@ -214,7 +228,7 @@ mod tests {
         };
         let facts = CellFacts {
             row: Some(&row),
-            length_ns: 100_000_000,
+            length_ns: 2_000_000_000,
             ..ALONE
         };
         let found = of(36, 64, &facts);
@@ -223,7 +237,7 @@ mod tests {
         assert!(!found.ran_instead[0].is_peer);
         assert_eq!(
             found.verdict.reasons,
-            ["others had the CPU for 39 % of the time"]
+            ["others had the CPU for 62 % of the time"]
         );
     }
 
@@ -237,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_real_switch_is_a_breach_where_one_is_required() {
-        let facts = CellFacts {
-            requires_switch: true,
-            ..beside(Peer::Yielder)
-        };
-        assert!(of(94, 6, &facts).verdict.is_breach);
-        assert!(!of(95, 5, &facts).verdict.is_breach);
+    fn calls_that_the_kernel_did_not_count_are_a_breach() {
         assert!(!of(0, 100, &ALONE).verdict.is_breach);
+        assert!(of(1, 100, &ALONE).verdict.is_breach);
+        let uncounted = CellFacts {
+            kernel_saw: None,
+            ..ALONE
+        };
+        assert!(!of(1, 100, &uncounted).verdict.is_breach);
     }
 }

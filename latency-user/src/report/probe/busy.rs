@@ -147,16 +147,17 @@ fn culprits(gaps: &CauseGaps) -> Vec<Vec<String>> {
 }
 
 fn closing(series: &BusySeries) -> String {
-    let mut lines = vec![format!(
-        "{} gaps without an event, {} events without a gap",
-        units::count(series.gaps_without_event),
-        units::count(series.events_without_gap)
-    )];
-    lines.push(format!(
-        "{} ticks asked for another task; after {} of them the same one went on",
-        units::count(series.asking_ticks),
-        units::count(series.repicked_ticks)
-    ));
+    let mut lines = vec![
+        format!(
+            "{} events without a gap",
+            units::count(series.events_without_gap)
+        ),
+        format!(
+            "{} ticks asked for another task; after {} of them the same one went on",
+            units::count(series.asking_ticks),
+            units::count(series.repicked_ticks)
+        ),
+    ];
     if series.dropped_gaps > 0 {
         lines.push(format!(
             "{} gaps found no room: their time is in what was lost, and nothing else",
