@@ -7,6 +7,7 @@ use latency_tests::{
     check,
     load::Load,
     probe::{Document, probe},
+    schedlat::Schedlat,
     spin::{BusySeries, GapsBy, busy},
 };
 
@@ -20,8 +21,8 @@ fn adds_up(series: &BusySeries) -> Result<()> {
     ensure!(series.dropped_gaps == 0, "{} dropped", series.dropped_gaps);
     ensure!(series.lost_ns.cast_signed() == sum_ns);
     let unexplained = &series.causes.unexplained;
-    ensure!(series.gaps_without_event == unexplained.length.count);
-    ensure!(unexplained.kernel_ns == 0 && unexplained.by.is_empty());
+    ensure!(series.gaps_without_event <= unexplained.length.count);
+    ensure!(unexplained.by.is_empty(), "{unexplained:?}");
     for cause in &causes[..6] {
         let by: u64 = cause.by.iter().map(|row| row.count).sum();
         ensure!(by == cause.length.count, "{cause:?}");
@@ -133,7 +134,7 @@ fn pairs_are_the_run_without_a_rest() -> Result<()> {
         let next_at_ns = pair[0].at_ns + pair[0].length_ns + pair[0].to_next_ns;
         assert_eq!(next_at_ns, pair[1].at_ns);
     }
-    let text = probe("busy --cpu 1 --policy fifo:50 --for 200ms --pairs --format text");
+    let text = Schedlat::command("probe").args("busy --cpu 1 --policy fifo --for 200ms --pairs");
     let text = text.run()?.success()?.output();
     let header = "length µs  to the next µs  in events µs  cause";
     let (_, list) = text.split_once(header).context("no list of pairs")?;

@@ -78,7 +78,7 @@ pub struct GapCauses {
     pub preempted: CauseGaps,
     /// Another task had it although its class is lower, or the probe was out of quota.
     pub throttled: CauseGaps,
-    /// No event of the kernel.
+    /// No event of the kernel, or none for the most of it.
     pub unexplained: CauseGaps,
 }
 

@@ -55,7 +55,7 @@ pub fn series(
         lost_ns,
         lost_pct,
         gaps: lengths(gaps.iter()),
-        gaps_without_event: causes.unexplained.length.count,
+        gaps_without_event: gaps.iter().map(|gap| u64::from(!gap.has_event)).sum(),
         events_without_gap: explanation.n_events_without_gap,
         dropped_gaps: spun.spin.n_dropped,
         worst_disagreement_ns,
@@ -168,7 +168,7 @@ fn verdict(causes: &GapCauses, lost_ns: u64, run_ns: u64) -> Verdict {
     let mut reasons = Vec::new();
     if unexplained_pct >= UNEXPLAINED_PCT {
         reasons.push(format!(
-            "{} gaps without an event: the hypervisor, the firmware, or a task that the kernel hides",
+            "{} gaps without an event for the most of them: the hypervisor, the firmware, or a task that the kernel hides",
             units::count(causes.unexplained.length.count)
         ));
     }
@@ -223,6 +223,7 @@ mod tests {
             culprit,
             kernel_ns: length_ns / 2,
             has_tick: cause == GapCause::Tick,
+            has_event: cause != GapCause::Unexplained,
         }
     }
 
