@@ -90,6 +90,8 @@ pub struct BusySeries {
     pub asking_ticks: u64,
     /// Ticks that asked for nothing.
     pub repicked_ticks: u64,
+    /// Who ran instead.
+    pub ran_instead: Vec<RanInstead>,
     /// Every gap.
     pub pairs: Option<Vec<Pair>>,
     /// In a word.

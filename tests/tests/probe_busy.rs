@@ -63,21 +63,22 @@ fn interruptions_by_a_competitor_of_a_tenth_are_counted_and_named() -> Result<()
     let truth = rival.truth()?;
     let series = report.only()?;
     adds_up(series)?;
+    let done = per_second(truth.number("activations")?, truth.seconds) * series.seconds;
+    let turns = series.ran_instead.iter().find(|task| task.tid == pid);
+    let turns = turns.with_context(|| format!("not named in {:?}", series.ran_instead))?;
+    assert_eq!(turns.comm, "tenth");
+    check::near("interruptions", turns.count, rounded(done), 0.02, 2)?;
+    // As gaps they are fewer where others have the CPU when it comes, or after it.
     let by = &series.causes.preempted.by;
     let found = by.iter().find(|row| row.tid == Some(pid));
     let found = found.with_context(|| format!("not named in {by:?}"))?;
     assert_eq!(found.name, "tenth");
-    let done = per_second(truth.number("activations")?, truth.seconds) * series.seconds;
-    check::near("interruptions", found.count, rounded(done), 0.02, 2)?;
+    check::near("gaps", found.count, rounded(done), 0.15, 2)?;
     // Each is the work and two switches.
     let work_ns = truth.counters.exec_ns / truth.number("activations")?;
-    let mean_ns = found.sum_ns / found.count;
-    assert!(
-        mean_ns >= work_ns,
-        "{mean_ns} ns each, {work_ns} ns of work"
-    );
-    assert!(mean_ns < work_ns + work_ns / 10, "{mean_ns}, {work_ns}");
-    assert!((9.0..15.0).contains(&series.lost_pct), "{series:?}");
+    let mean_ns = turns.sum_ns / turns.count;
+    check::near("time", mean_ns, work_ns, 0.03, 0)?;
+    assert!(series.lost_pct > 9.0, "{series:?}");
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::{
     probe::busy::Gap,
 };
 
-pub use self::series::series;
+pub use self::series::{RunFacts, series};
 
 /// Time of a gap in no event that the way into the kernel and back may take, in a guest too.
 const WAY_NS: u64 = 50_000;

@@ -7,9 +7,12 @@ use latency_common::interrupt::Source;
 use super::{ExplainedGap, Explanation, GapCause, GapCulprit};
 use crate::{
     analysis::Distribution,
-    model::probe::{BusySeries, CauseGaps, Figures, GapCauses, GapsBy, Pair, TurnFigures, Verdict},
+    model::{
+        Row,
+        probe::{BusySeries, CauseGaps, Figures, GapCauses, GapsBy, Pair, TurnFigures, Verdict},
+    },
     probe::busy::Spun,
-    reconcile::Names,
+    reconcile::{Names, ran_instead},
     units,
 };
 
@@ -22,14 +25,21 @@ const FEWEST_DISTANCES: usize = 8;
 /// The most, of the time that was lost, by which the kernel's events may be longer than their gap.
 const DISAGREEMENT_NS: u64 = 1_000;
 
-/// The figures of a run; pairs only where they were asked for. What it ran under is left to the caller.
+/// What is known of a run beside its gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct RunFacts<'a> {
+    /// Names of tasks and interrupts.
+    pub names: &'a Names<'a>,
+    /// What the recorder has of the probe's thread.
+    pub row: Option<&'a Row>,
+    /// Every gap is wanted.
+    pub has_pairs: bool,
+}
+
+/// The figures of a run. What it ran under is left to the caller.
 #[must_use]
-pub fn series(
-    spun: &Spun,
-    explanation: &Explanation,
-    names: &Names<'_>,
-    with_pairs: bool,
-) -> BusySeries {
+pub fn series(spun: &Spun, explanation: &Explanation, facts: &RunFacts<'_>) -> BusySeries {
+    let names = facts.names;
     let run_ns = spun.spin.ended_at_ns - spun.spin.began_at_ns;
     let gaps = &explanation.gaps;
     let noted_ns: u64 = gaps.iter().map(|gap| gap.gap.length_ns).sum();
@@ -61,7 +71,10 @@ pub fn series(
         worst_disagreement_ns,
         asking_ticks: explanation.n_asking_ticks,
         repicked_ticks: explanation.n_repicked_ticks,
-        pairs: with_pairs.then(|| pairs(gaps, names, spun.spin.ended_at_ns)),
+        ran_instead: ran_instead(facts.row, None),
+        pairs: facts
+            .has_pairs
+            .then(|| pairs(gaps, names, spun.spin.ended_at_ns)),
         verdict,
         causes,
         ..BusySeries::default()
@@ -252,7 +265,12 @@ mod tests {
             ..Explanation::default()
         };
         let record = fixture::report();
-        series(&spun(), &explanation, &Names::of(&record, &[]), true)
+        let facts = RunFacts {
+            names: &Names::of(&record, &[]),
+            row: record.rows.first(),
+            has_pairs: true,
+        };
+        series(&spun(), &explanation, &facts)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tables of `probe busy`: what was lost, to what, and on demand every gap.
 
-use super::{text::frame, wake::columns_of};
+use super::{text::frame, wake::columns_of, yields::ran_instead};
 use crate::{
     model::probe::{BusySeries, CauseGaps, Pair, ProbeReport},
     report::text::table,
@@ -171,6 +171,7 @@ fn closing(series: &BusySeries) -> String {
             units::duration(series.worst_disagreement_ns)
         ));
     }
+    lines.extend(ran_instead(&series.ran_instead));
     lines.extend(series.verdict.reasons.iter().cloned());
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
