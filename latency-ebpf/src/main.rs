@@ -52,6 +52,7 @@ mod waker;
 mod wakeup;
 mod walk;
 mod words;
+mod work;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

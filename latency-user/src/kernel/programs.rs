@@ -76,6 +76,7 @@ pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> 
             let mut attachments = Vec::new();
             if detail == Detail::Full {
                 attachments.extend(INTERRUPTS.into_iter().map(same));
+                attachments.extend(WORKS.into_iter().map(same));
             }
             attachments.extend(measuring(features));
             attachments.extend(selecting(features, needs));
@@ -124,6 +125,9 @@ const INTERRUPTS: [&str; 14] = [
     "irq_work_exit",
     "irq_work_entry",
 ];
+
+/// What tells the functions of the kernel's workers apart.
+const WORKS: [&str; 2] = ["workqueue_execute_end", "workqueue_execute_start"];
 
 /// What keeps the selection true.
 fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {
