@@ -8,7 +8,7 @@ use latency_common::{
     },
 };
 
-use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
+use crate::{cgroup::cgroup_id, state::TaskState, task::Task, words::copy};
 
 /// The totals of a CPU's interrupts at one moment.
 #[repr(C)]
@@ -28,8 +28,8 @@ const MAX_READS: u32 = 3;
 pub(crate) fn read(timeline: &Timeline, now: u64, reading: &mut Reading) {
     for _ in 0..MAX_READS {
         reading.version = version(timeline);
-        reading.ns = timeline.totals_ns;
-        reading.counts = timeline.counts;
+        copy(&mut reading.ns, &timeline.totals_ns);
+        copy(&mut reading.counts, &timeline.counts);
         if timeline.depth != 0 {
             add_active(timeline, now, reading);
         }
