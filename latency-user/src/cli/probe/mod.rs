@@ -25,7 +25,7 @@ pub(super) struct ProbeArgs {
 enum Probe {
     /// How late do timers wake a thread, and where does the time go?
     Wake(Box<wake::WakeArgs>),
-    /// Does sched_yield switch, to whom, and what does a call cost?
+    /// Does `sched_yield` switch, to whom, and what does a call cost?
     Yield(Box<yields::YieldArgs>),
     /// What interrupts a thread that never sleeps, and for how long?
     Busy(Box<busy::BusyArgs>),
