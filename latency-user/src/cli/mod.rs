@@ -61,7 +61,12 @@ pub fn describe(error: &anyhow::Error) -> String {
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref() {
-        Some(Error::BadGlob { .. } | Error::TooManyGlobs(_) | Error::Conflict { .. }) => 2,
+        Some(
+            Error::BadGlob { .. }
+            | Error::TooManyGlobs(_)
+            | Error::Conflict { .. }
+            | Error::TooShort { .. },
+        ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,
         _ => 1,
