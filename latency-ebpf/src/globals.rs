@@ -165,4 +165,6 @@ globals! {
     WORK_FUNCTION: u32 = ABSENT;
     /// The system call's number in `pt_regs`.
     REGS_SYSCALL_NR: u32 = ABSENT;
+    /// The system call's first argument in `pt_regs`.
+    REGS_FIRST_ARGUMENT: u32 = ABSENT;
 }

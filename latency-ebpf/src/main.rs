@@ -53,6 +53,7 @@ mod wakeup;
 mod walk;
 mod words;
 mod work;
+mod yields;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

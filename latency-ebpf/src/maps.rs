@@ -18,7 +18,7 @@ use latency_common::{
     record::{Exits, N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
     timeline::{N_STACKS, N_WORKS, StackKey, StackWeight, Timeline},
-    trace::Firing,
+    trace::{Firing, YieldCalls},
 };
 
 use crate::state::TaskState;
@@ -107,6 +107,10 @@ pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 /// Events of traced tasks; user space sets the size. Full: counted as loss.
 #[map]
 pub(crate) static TRACE_RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
+/// Threads of a yield probe, by thread id; user space fills it, and nothing is added later.
+#[map]
+pub(crate) static YIELD_CALLS: HashMap<u32, YieldCalls> = HashMap::with_max_entries(1, 0);
 
 /// The timer whose callback runs on each CPU.
 #[map]

@@ -3,10 +3,14 @@
 //! 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under `--strict`.
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
+mod alongside;
+mod companion;
 mod doctor;
 mod output;
+mod probe;
 mod record;
 mod signals;
+mod targets;
 
 use std::{io, process::ExitCode};
 
@@ -31,8 +35,12 @@ enum Command {
     ///
     /// Targets add up; without any, all tasks are observed.
     Record(Box<record::RecordArgs>),
+    /// Measure with threads of our own, and let the kernel judge the measurement
+    Probe(probe::ProbeArgs),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
+    #[command(hide = true)]
+    Companion(companion::CompanionArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -43,7 +51,9 @@ Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the au
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
+        Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Companion(args) => Ok(companion::run(args)),
     }
 }
 
@@ -65,7 +75,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             Error::BadGlob { .. }
             | Error::TooManyGlobs(_)
             | Error::Conflict { .. }
-            | Error::TooShort { .. },
+            | Error::TooShort { .. }
+            | Error::NoCpu { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,
@@ -84,13 +95,13 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    fn help(command: Option<&str>) -> String {
+    fn help(words: &[&str]) -> String {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        let shown = match command {
-            Some(name) => cli.find_subcommand_mut(name).unwrap(),
-            None => &mut cli,
-        };
+        let mut shown = &mut cli;
+        for word in words {
+            shown = shown.find_subcommand_mut(word).unwrap();
+        }
         let shown = shown.render_long_help().to_string();
         // clap leaves blanks on lines between two paragraphs.
         let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
@@ -99,9 +110,11 @@ mod tests {
 
     #[test]
     fn help_says_what_can_be_typed() {
-        insta::assert_snapshot!("help", help(None));
-        insta::assert_snapshot!("help_record", help(Some("record")));
-        insta::assert_snapshot!("help_doctor", help(Some("doctor")));
+        insta::assert_snapshot!("help", help(&[]));
+        insta::assert_snapshot!("help_record", help(&["record"]));
+        insta::assert_snapshot!("help_doctor", help(&["doctor"]));
+        insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
+        insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));
     }
 
     #[test]

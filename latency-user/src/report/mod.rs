@@ -5,12 +5,13 @@
 
 pub mod csv;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod fixture_attribution;
 pub mod folded;
 pub mod json;
 pub mod perfetto;
+pub mod probe;
 pub mod text;
 
 /// The version that is named in every format.
