@@ -12,6 +12,7 @@ pub mod model;
 pub mod observe;
 pub mod probe;
 pub mod report;
+pub mod topology;
 pub mod units;
 
 pub use error::Error;

@@ -26,7 +26,6 @@ use latency_common::{
 
 use super::{
     btf::KernelTypes,
-    caches::last_level_cache,
     features::Features,
     flight::FlightRings,
     object::{self, LoadOptions, take},
@@ -36,6 +35,7 @@ use super::{
 use crate::{
     Error,
     model::{InterruptTotal, StackTally},
+    topology::last_level_cache,
 };
 
 /// A record of the ring.

@@ -1,7 +1,6 @@
 //! The only room that knows aya: type information, feature detection, the loaded object, its maps.
 
 pub mod btf;
-mod caches;
 mod features;
 mod flight;
 mod functions;

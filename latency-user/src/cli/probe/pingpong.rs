@@ -1,0 +1,172 @@
+//! `schedlat probe pingpong`: arguments, then pairs of threads, then series.
+
+use std::{io, process::ExitCode};
+
+use clap::Args;
+
+use super::{
+    common::{CommonArgs, Format, Setting},
+    stage::{self, Cell, Ran},
+};
+use crate::{
+    Error,
+    model::{
+        Report,
+        probe::{PingpongSeries, Warning},
+    },
+    probe::pingpong::{self, Length, Outcome, Placement, Plan, Quantity, Side, Spot, Transport},
+    reconcile::pingpong::{Measured, series},
+    report, topology,
+    units::Nanos,
+};
+
+/// Arguments of `probe pingpong`.
+#[derive(Debug, Args)]
+pub(super) struct PingpongArgs {
+    /// What carries the token: pipe, unix, eventfd, futex
+    #[arg(
+        long = "transport",
+        value_name = "TRANSPORT",
+        value_delimiter = ',',
+        default_value = "pipe,unix"
+    )]
+    transports: Vec<Transport>,
+    /// Where the two threads run: auto, same CPU, smt siblings, two cores of one last-level cache (llc),
+    /// across caches (cross); what the machine does not have is said
+    #[arg(
+        long = "placement",
+        value_name = "PLACEMENT",
+        value_delimiter = ',',
+        default_value = "auto,same,smt,llc,cross"
+    )]
+    placements: Vec<Placement>,
+    /// Runs of each measurement; their median is shown
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Length of each run
+    #[arg(long = "for", value_name = "DURATION", default_value = "1s")]
+    length: Nanos,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Runs it.
+pub(super) fn run(args: &PingpongArgs) -> anyhow::Result<ExitCode> {
+    args.common.check()?;
+    let (spots, absent) = args.spots()?;
+    let output = stage::open(&args.common)?;
+    let (plans, cells) = args.cells(&spots)?;
+    let staged = stage::run(&args.common, cells, false)?;
+    let series = all_series(&plans, &staged.ran, &staged.record)?;
+    let report = staged.report(series, absent);
+    let verdicts: Vec<_> = report.series.iter().map(|series| &series.verdict).collect();
+    let render = |format| match format {
+        Format::Json => report::probe::json("pingpong", &report),
+        Format::Text => {
+            let tables = report::probe::pingpong::tables(&report.series);
+            report::probe::text(&report, &args.title(), &tables)
+        }
+    };
+    stage::finish(&args.common, output, &report, render, &verdicts)
+}
+
+impl PingpongArgs {
+    /// The places that this machine has, and doubts about those that it has not.
+    fn spots(&self) -> Result<(Vec<Spot>, Vec<Warning>), Error> {
+        let cpus = topology::places(self.common.cpus()?.as_slice());
+        let mut spots = Vec::new();
+        let mut absent = Vec::new();
+        for placement in &self.placements {
+            match placement.on(&cpus) {
+                Ok(spot) => spots.push(spot),
+                Err(why) => absent.push(Warning::NoPlacement {
+                    placement: placement.to_string(),
+                    why: why.to_owned(),
+                }),
+            }
+        }
+        if spots.is_empty() {
+            let placements: Vec<_> = self.placements.iter().map(Placement::to_string).collect();
+            return Err(Error::NoPlacement(placements.join(", ")));
+        }
+        Ok((spots, absent))
+    }
+
+    /// What is measured, and the threads that do it, in the same order.
+    fn cells(&self, spots: &[Spot]) -> Result<(Vec<Plan>, Vec<Cell<io::Result<Side>>>), Error> {
+        let mut plans = Vec::new();
+        let mut cells = Vec::new();
+        for setting in self.common.settings(&[crate::probe::Policy::Other]) {
+            for plan in self.plans(&setting, spots) {
+                plans.push(plan);
+                cells.push(Cell {
+                    setting: setting.clone(),
+                    crew: pingpong::pair(plan)?,
+                    // A pair switches several hundred thousand times a second.
+                    is_traced: false,
+                });
+            }
+        }
+        Ok((plans, cells))
+    }
+
+    fn plans(&self, setting: &Setting, spots: &[Spot]) -> Vec<Plan> {
+        let mut plans = Vec::new();
+        for spot in spots {
+            for transport in &self.transports {
+                let plan = |quantity| Plan {
+                    transport: *transport,
+                    spot: *spot,
+                    quantity,
+                    policy: setting.policy,
+                    length: Length {
+                        n_runs: self.runs,
+                        run_ns: self.length.as_ns(),
+                    },
+                };
+                plans.push(plan(Quantity::Latency));
+                if transport.carries_bytes() {
+                    plans.push(plan(Quantity::Bandwidth));
+                }
+            }
+        }
+        plans
+    }
+
+    fn title(&self) -> String {
+        format!(
+            "ping-pong of two threads, median of {} runs of {}",
+            self.runs, self.length
+        )
+    }
+}
+
+/// A series for each pair that made round trips, with the bandwidth of the one that followed.
+fn all_series(
+    plans: &[Plan],
+    ran: &[Ran<io::Result<Side>>],
+    record: &Report,
+) -> Result<Vec<PingpongSeries>, Error> {
+    let outcomes = ran
+        .iter()
+        .map(|cell| Outcome::of(&cell.results))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut all = Vec::new();
+    for (index, (plan, cell)) in plans.iter().zip(ran).enumerate() {
+        if plan.quantity == Quantity::Bandwidth {
+            continue;
+        }
+        let is_followed = plans.get(index + 1).is_some_and(|next| next.quantity == Quantity::Bandwidth);
+        let tids: Vec<_> = cell.threads.iter().map(|thread| thread.tid).collect();
+        let measured = Measured {
+            plan: *plan,
+            load: &cell.setting.load.to_string(),
+            preemption: cell.setting.preemption.map(|model| model.to_string()),
+            tids: &tids,
+            latency: &outcomes[index],
+            bandwidth: outcomes.get(index + 1).filter(|_| is_followed),
+        };
+        all.push(series(&measured, &record.rows, record.loss.missed_switches));
+    }
+    Ok(all)
+}
