@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod model;
 pub mod observe;
 pub mod probe;
+pub mod reconcile;
 pub mod report;
 pub mod topology;
 pub mod units;

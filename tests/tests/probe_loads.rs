@@ -30,7 +30,8 @@ const KINDS: [&str; 7] = ["cpu", "memory", "disk", "serial", "pipe", "fork", "ne
 
 /// A probe whose second half has a load. Its threads sleep on a futex in turns, on CPU 1.
 fn probe(load: &[&str]) -> Schedlat {
-    let line = "pingpong --format json --transport futex --placement same --cpu 1 --runs 1 --for 1500ms";
+    let line =
+        "pingpong --format json --transport futex --placement same --cpu 1 --runs 1 --for 1500ms";
     let probe = Schedlat::command("probe").args(line);
     load.iter().fold(probe, Schedlat::arg)
 }
@@ -97,8 +98,12 @@ impl Work {
 }
 
 fn children(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     let pids = lists.flat_map(|list| {
         let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
         pids.collect::<Vec<_>>()
@@ -147,7 +152,9 @@ fn companions() -> Result<Vec<u32>> {
 fn check_gone(what: &str, pids: &BTreeSet<u32>) -> Result<()> {
     let began = Instant::now();
     loop {
-        let alive = pids.iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists());
+        let alive = pids
+            .iter()
+            .filter(|pid| Path::new(&format!("/proc/{pid}")).exists());
         let left: Vec<_> = alive.copied().chain(companions()?).collect();
         if left.is_empty() {
             return Ok(());
@@ -175,7 +182,9 @@ fn each_load_loads_and_is_gone_after_ctrl_c() -> Result<()> {
         let family = family(pid);
         let documents = running.interrupt()?.success()?.documents()?;
         check_gone(kind, &family)?;
-        let load = loads(&documents[0])?.first().context("no load is told of")?;
+        let load = loads(&documents[0])?
+            .first()
+            .context("no load is told of")?;
         ensure!(load["load"] == kind && load["failed"].is_null(), "{load}");
         let cpu_ns = load["cpu_ns"].as_u64().context("no CPU time")?;
         ensure!(cpu_ns > 5_000_000, "{kind} used {cpu_ns} ns");
@@ -198,7 +207,8 @@ fn each_load_is_gone_after_sigkill() -> Result<()> {
 
 #[test]
 fn a_command_ends_with_all_that_left_its_group() -> Result<()> {
-    let script = "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; while :; do :; done";
+    let script =
+        "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; while :; do :; done";
     let command = format!("sh -c \"{script}\"");
     for signal in [Signal::INT, Signal::KILL] {
         let running = probe(&["--load-cmd", &command]).spawn()?;
@@ -213,15 +223,31 @@ fn a_command_ends_with_all_that_left_its_group() -> Result<()> {
 
 #[test]
 fn a_load_that_does_nothing_is_a_warning_and_one_that_cannot_be_an_error() -> Result<()> {
-    let documents = probe(&["--load-cmd", "sh -c 'exit 3'"]).run()?.success()?.documents()?;
+    let documents = probe(&["--load-cmd", "sh -c 'exit 3'"])
+        .run()?
+        .success()?
+        .documents()?;
     let warnings = documents[0]["warnings"].as_array().context("no warnings")?;
     let told = warnings.iter().find(|it| it["kind"] == "load_failed");
     let told = told.with_context(|| format!("not told of: {warnings:?}"))?;
-    ensure!(told["message"].as_str().is_some_and(|text| text.contains("exit status: 3")), "{told}");
-    probe(&["--load-cmd", "no-such-program"]).run()?.fails_with(1, &["no-such-program"])?;
-    probe(&["--load", "serial:/dev/null"]).run()?.fails_with(1, &["/dev/null", "no terminal"])?;
+    ensure!(
+        told["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("exit status: 3")),
+        "{told}"
+    );
+    probe(&["--load-cmd", "no-such-program"])
+        .run()?
+        .fails_with(1, &["no-such-program"])?;
+    probe(&["--load", "serial:/dev/null"])
+        .run()?
+        .fails_with(1, &["/dev/null", "no terminal"])?;
     let wrong = probe(&["--load", "gpu"]).run()?;
-    ensure!(wrong.code() == 2 && wrong.messages.contains("memory"), "{}", wrong.messages);
+    ensure!(
+        wrong.code() == 2 && wrong.messages.contains("memory"),
+        "{}",
+        wrong.messages
+    );
     Ok(())
 }
 
@@ -257,16 +283,22 @@ fn keep_preemption(control: &Path) -> Result<Child> {
 #[test]
 fn a_kernel_whose_preemption_cannot_be_switched_says_why() -> Result<()> {
     let locked = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    let is_locked = ["[integrity]", "[confidentiality]"].iter().any(|word| locked.contains(word));
+    let is_locked = ["[integrity]", "[confidentiality]"]
+        .iter()
+        .any(|word| locked.contains(word));
     let control = "/sys/kernel/debug/sched/preempt";
     if is_locked {
-        probe(&["--preempt", "full"]).run()?.fails_with(1, &["locked down"])
+        probe(&["--preempt", "full"])
+            .run()?
+            .fails_with(1, &["locked down"])
     } else if Path::new(control).exists() {
         let before = fs::read_to_string(control)?;
         probe(&["--preempt", "full"]).run()?.success()?;
         ensure!(fs::read_to_string(control)? == before);
         Ok(())
     } else {
-        probe(&["--preempt", "full"]).run()?.fails_with(1, &[control])
+        probe(&["--preempt", "full"])
+            .run()?
+            .fails_with(1, &[control])
     }
 }

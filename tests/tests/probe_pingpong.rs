@@ -26,12 +26,16 @@ fn series<'a>(report: &'a Value, transport: &str, placement: &str) -> Result<&'a
 
 fn number(series: &Value, key: &str) -> Result<f64> {
     let value = key.split('.').fold(series, |value, key| &value[key]);
-    value.as_f64().with_context(|| format!("no {key} in {series}"))
+    value
+        .as_f64()
+        .with_context(|| format!("no {key} in {series}"))
 }
 
 fn count(series: &Value, key: &str) -> Result<u64> {
     let value = key.split('.').fold(series, |value, key| &value[key]);
-    value.as_u64().with_context(|| format!("no {key} in {series}"))
+    value
+        .as_u64()
+        .with_context(|| format!("no {key} in {series}"))
 }
 
 /// Where two CPUs are: the name of the placement for CPUs 0 and 1.
@@ -41,7 +45,8 @@ fn placement_of_two() -> Result<&'static str> {
     if has_first(&first("topology/thread_siblings_list")?) {
         return Ok("smt");
     }
-    let caches = (0..).map_while(|index| first(&format!("cache/index{index}/shared_cpu_list")).ok());
+    let caches =
+        (0..).map_while(|index| first(&format!("cache/index{index}/shared_cpu_list")).ok());
     Ok(match caches.last() {
         Some(last) if has_first(&last) => "llc",
         _ => "cross",
@@ -58,14 +63,22 @@ fn check_series(series: &Value, n_runs: usize) -> Result<()> {
     check::near("switches", seen, own, 0.001, 16)?;
     let per_round_trip = number(series, "switches_per_round_trip")?;
     let expected = check::ratio(seen, n_round_trips);
-    ensure!((per_round_trip - expected).abs() < 1e-9, "{per_round_trip}, not {expected}");
-    let runs = series["round_trip"]["runs_ns"].as_array().context("no runs")?;
+    ensure!(
+        (per_round_trip - expected).abs() < 1e-9,
+        "{per_round_trip}, not {expected}"
+    );
+    let runs = series["round_trip"]["runs_ns"]
+        .as_array()
+        .context("no runs")?;
     ensure!(runs.len() == n_runs, "{} runs", runs.len());
     let mut sorted: Vec<_> = runs.iter().filter_map(Value::as_u64).collect();
     sorted.sort_unstable();
     ensure!(count(series, "round_trip.median_ns")? == sorted[(n_runs - 1) / 2]);
     let (local, remote) = (number(series, "local_pct")?, number(series, "remote_pct")?);
-    ensure!((local + remote - 100.0).abs() < 1e-6, "{local} % and {remote} %");
+    ensure!(
+        (local + remote - 100.0).abs() < 1e-6,
+        "{local} % and {remote} %"
+    );
     Ok(())
 }
 
@@ -86,7 +99,10 @@ fn same_cpu_and_across_differ_as_the_kernel_columns_explain() -> Result<()> {
         ensure!(number(same, "local_pct")? > 99.0, "{same}");
         // Each thread leaves the CPU to the other once in a round trip.
         let switches = number(same, "switches_per_round_trip")?;
-        ensure!((1.9..2.2).contains(&switches), "{switches} switches: {same}");
+        ensure!(
+            (1.9..2.2).contains(&switches),
+            "{switches} switches: {same}"
+        );
         ensure!(count(same, "migrations")? == 0, "{same}");
 
         let across = series(&report, transport, across)?;
@@ -140,22 +156,31 @@ fn round_trips_are_as_long_as_those_of_perf() -> Result<()> {
         "install linux-perf: `cargo xtask test` does"
     );
     let output = Command::new("taskset")
-        .args(["-c", "1", "perf", "bench", "-f", "simple", "sched", "pipe", "-T", "-l", "50000"])
+        .args([
+            "-c", "1", "perf", "bench", "-f", "simple", "sched", "pipe", "-T", "-l", "50000",
+        ])
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let seconds: f64 = text.trim().parse().with_context(|| format!("perf said '{text}'"))?;
+    let seconds: f64 = text
+        .trim()
+        .parse()
+        .with_context(|| format!("perf said '{text}'"))?;
     let perf_ns = seconds * 1e9 / 50_000.0;
     let report = measure("--transport pipe --placement same --runs 3 --for 300ms")?;
     let ours_ns = number(series(&report, "pipe", "same")?, "round_trip.median_ns")?;
     // Ours is recorded, perf's is not; a factor of three would be another quantity.
     let factor = ours_ns / perf_ns;
-    ensure!((0.33..3.0).contains(&factor), "{ours_ns} ns, perf has {perf_ns} ns");
+    ensure!(
+        (0.33..3.0).contains(&factor),
+        "{ours_ns} ns, perf has {perf_ns} ns"
+    );
     Ok(())
 }
 
 #[test]
 fn ctrl_c_ends_with_what_was_measured() -> Result<()> {
-    let line = "pingpong --format json --cpu 0-1 --transport pipe --placement same --runs 11 --for 10s";
+    let line =
+        "pingpong --format json --cpu 0-1 --transport pipe --placement same --runs 11 --for 10s";
     let running = Schedlat::command("probe").args(line).spawn()?;
     std::thread::sleep(std::time::Duration::from_secs(3));
     let documents = running.interrupt()?.success()?.documents()?;
@@ -163,7 +188,10 @@ fn ctrl_c_ends_with_what_was_measured() -> Result<()> {
     let series = series(report, "pipe", "same")?;
     ensure!(count(series, "round_trip.count")? > 1_000, "{series}");
     let warnings = report["warnings"].as_array().context("no warnings")?;
-    ensure!(warnings.iter().any(|it| it["kind"] == "ended_early"), "{warnings:?}");
+    ensure!(
+        warnings.iter().any(|it| it["kind"] == "ended_early"),
+        "{warnings:?}"
+    );
     Ok(())
 }
 
@@ -174,11 +202,19 @@ fn text_has_a_line_for_each_series() -> Result<()> {
     let text = outcome.output();
     let n_lines = |transport: &str| {
         let begins = format!("{transport} ");
-        text.lines().filter(|line| line.starts_with(&begins) && line.contains("on one CPU")).count()
+        text.lines()
+            .filter(|line| line.starts_with(&begins) && line.contains("on one CPU"))
+            .count()
     };
     ensure!((n_lines("futex"), n_lines("pipe")) == (2, 2), "{text}");
     ensure!(text.contains("load pipe: "), "{text}");
-    let wrong = Schedlat::command("probe").args("pingpong --transport tcp").run()?;
-    ensure!(wrong.code() == 2 && wrong.messages.contains("eventfd"), "{}", wrong.messages);
+    let wrong = Schedlat::command("probe")
+        .args("pingpong --transport tcp")
+        .run()?;
+    ensure!(
+        wrong.code() == 2 && wrong.messages.contains("eventfd"),
+        "{}",
+        wrong.messages
+    );
     Ok(())
 }

@@ -3,10 +3,14 @@
 //! 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under `--strict`.
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
+mod alongside;
 mod companion;
 mod doctor;
 mod output;
+mod probe;
 mod record;
+mod signals;
+mod targets;
 
 use std::{io, process::ExitCode};
 
@@ -31,6 +35,8 @@ enum Command {
     ///
     /// Targets add up; without any, all tasks are observed.
     Record(Box<record::RecordArgs>),
+    /// Measure with threads of our own, and let the kernel judge the measurement
+    Probe(probe::ProbeArgs),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
     #[command(hide = true)]
@@ -45,6 +51,7 @@ Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the au
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
+        Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Companion(args) => Ok(companion::run(args)),
     }
@@ -64,7 +71,12 @@ pub fn describe(error: &anyhow::Error) -> String {
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref() {
-        Some(Error::BadGlob { .. } | Error::TooManyGlobs(_) | Error::Conflict { .. }) => 2,
+        Some(
+            Error::BadGlob { .. }
+            | Error::TooManyGlobs(_)
+            | Error::Conflict { .. }
+            | Error::NoCpu { .. },
+        ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,
         _ => 1,

@@ -11,9 +11,11 @@ mod flight;
 mod host;
 mod observation;
 mod paths;
+pub mod probe;
 mod report;
 mod stats;
 mod tally;
+mod trace;
 
 pub use attribution::{
     AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
@@ -35,3 +37,4 @@ pub use paths::{
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};
+pub use trace::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};

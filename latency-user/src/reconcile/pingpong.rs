@@ -36,7 +36,11 @@ pub struct Measured<'a> {
 #[must_use]
 pub fn series(measured: &Measured<'_>, rows: &[Row], missed_switches: u64) -> PingpongSeries {
     let (plan, latency) = (measured.plan, measured.latency);
-    let of_pair = |row: &&Row| row.ident.tid.is_some_and(|tid| measured.tids.contains(&tid));
+    let of_pair = |row: &&Row| {
+        row.ident
+            .tid
+            .is_some_and(|tid| measured.tids.contains(&tid))
+    };
     let threads: Vec<_> = rows.iter().filter(of_pair).map(|row| &row.stats).collect();
     let sum = |field: fn(&Stats) -> u64| threads.iter().map(|stats| field(stats)).sum::<u64>();
     let n_round_trips: u64 = latency.runs.iter().map(|run| run.n_round_trips).sum();

@@ -16,7 +16,8 @@ use crate::{
     },
     probe::pingpong::{self, Length, Outcome, Placement, Plan, Quantity, Side, Spot, Transport},
     reconcile::pingpong::{Measured, series},
-    report, topology,
+    report::probe as report,
+    topology,
     units::Nanos,
 };
 
@@ -61,11 +62,8 @@ pub(super) fn run(args: &PingpongArgs) -> anyhow::Result<ExitCode> {
     let report = staged.report(series, absent);
     let verdicts: Vec<_> = report.series.iter().map(|series| &series.verdict).collect();
     let render = |format| match format {
-        Format::Json => report::probe::json("pingpong", &report),
-        Format::Text => {
-            let tables = report::probe::pingpong::tables(&report.series);
-            report::probe::text(&report, &args.title(), &tables)
-        }
+        Format::Text => report::pingpong_text(&report),
+        Format::Json => report::json("pingpong", &report),
     };
     stage::finish(&args.common, output, &report, render, &verdicts)
 }
@@ -132,13 +130,6 @@ impl PingpongArgs {
         }
         plans
     }
-
-    fn title(&self) -> String {
-        format!(
-            "ping-pong of two threads, median of {} runs of {}",
-            self.runs, self.length
-        )
-    }
 }
 
 /// A series for each pair that made round trips, with the bandwidth of the one that followed.
@@ -156,7 +147,9 @@ fn all_series(
         if plan.quantity == Quantity::Bandwidth {
             continue;
         }
-        let is_followed = plans.get(index + 1).is_some_and(|next| next.quantity == Quantity::Bandwidth);
+        let is_followed = plans
+            .get(index + 1)
+            .is_some_and(|next| next.quantity == Quantity::Bandwidth);
         let tids: Vec<_> = cell.threads.iter().map(|thread| thread.tid).collect();
         let measured = Measured {
             plan: *plan,

@@ -10,37 +10,26 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, ValueEnum};
 use latency_common::{config::Detail, hist::HistSlot};
 
-use super::output::Output;
+use super::{output::Output, signals::Signals, targets::TargetOptions};
 use crate::{
     host,
     kernel::FlightSize,
     model::{GroupBy, Window},
-    observe::{Child, SessionOptions, TargetArgs, Targets, status_code},
+    observe::{
+        Child, DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions, TargetArgs, Targets,
+        status_code,
+    },
     units::Nanos,
 };
 use flight::FlightLog;
 use over::Over;
 use printer::Printer;
-use run_loop::Signals;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub(super) struct RecordArgs {
-    /// A process with all its threads
-    #[arg(long = "pid", value_name = "PID", help_heading = "Targets")]
-    pids: Vec<u32>,
-    /// A single thread
-    #[arg(long = "tid", value_name = "TID", help_heading = "Targets")]
-    tids: Vec<u32>,
-    /// Threads whose name matches, e.g. 'postgres*'
-    #[arg(long = "comm", value_name = "GLOB", help_heading = "Targets")]
-    comms: Vec<String>,
-    /// A cgroup with its descendants, by directory or by path below the mount
-    #[arg(long = "cgroup", value_name = "PATH", help_heading = "Targets")]
-    cgroups: Vec<String>,
-    /// Tasks of a user, by name or id
-    #[arg(long = "user", value_name = "NAME|UID", help_heading = "Targets")]
-    users: Vec<String>,
+    #[command(flatten)]
+    targets: TargetOptions,
     /// A command, with everything it forks and executes; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND", help_heading = "Targets")]
     command: Vec<OsString>,
@@ -77,11 +66,11 @@ pub(super) struct RecordArgs {
     #[arg(long, value_enum, default_value_t = DetailArg::Full, help_heading = "Limits")]
     detail: DetailArg,
     /// Histograms kept at a time, 4 KiB each, up to three per task
-    #[arg(long, value_name = "N", default_value_t = 8192, help_heading = "Limits",
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_HISTOGRAMS, help_heading = "Limits",
           value_parser = clap::value_parser!(u32).range(1..=MAX_HISTOGRAMS))]
     max_histograms: u32,
     /// Size of the ring for ended tasks, a power of two
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_RING_BYTES, help_heading = "Limits",
           value_parser = ring_bytes)]
     ring_bytes: u32,
     /// Keep the raw events of the last so long, e.g. 2s, and save them as a Perfetto trace: at a wait
@@ -289,12 +278,8 @@ impl RecordArgs {
 
     fn options(&self) -> anyhow::Result<SessionOptions> {
         let targets = TargetArgs {
-            pids: self.pids.clone(),
-            tids: self.tids.clone(),
-            comms: self.comms.clone(),
-            cgroups: self.cgroups.clone(),
-            users: self.users.clone(),
             command: self.command.clone(),
+            ..self.targets.typed()
         };
         Ok(SessionOptions {
             targets: Targets::resolve(&targets, self.group_by())?,
@@ -309,6 +294,7 @@ impl RecordArgs {
                 window_ns: window.as_ns(),
                 bytes: self.flight_bytes,
             }),
+            traced: Vec::new(),
             has_logs: self.verbose,
         })
     }

@@ -14,7 +14,7 @@ pub use placement::{Placement, Spot};
 pub use transport::Transport;
 
 use super::{Crew, Place, Policy};
-use crate::{Error, analysis::Distribution};
+use crate::{Error, analysis::Distribution, units::Nanos};
 
 /// What a pair measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,8 @@ pub fn pair(plan: Plan) -> Result<Crew<io::Result<Side>>, Error> {
         name: name.to_owned(),
         policy: plan.policy,
         cpu: plan.spot.cpus.map(|cpus| cpus[index]),
-        slack: None,
+        // They set no timers, whose lateness would be a doubt.
+        slack: Some(Nanos::from_ns(1)),
     };
     let length = plan.length;
     match plan.quantity {
@@ -171,7 +172,9 @@ fn n_ipis_in(interrupts: &str) -> Option<u64> {
             .iter()
             .any(|name| line.ends_with(name));
         let (_, columns) = line.split_once(':').filter(|_| is_ipi)?;
-        let counts = columns.split_whitespace().map_while(|word| word.parse::<u64>().ok());
+        let counts = columns
+            .split_whitespace()
+            .map_while(|word| word.parse::<u64>().ok());
         Some(counts.sum::<u64>())
     });
     // A machine that counts none has no such lines.

@@ -75,7 +75,8 @@ impl Transport {
                 Ok([end(one)?, end(other)?])
             }
             Self::Eventfd => {
-                let counter = || -> io::Result<_> { Ok(Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?)) };
+                let counter =
+                    || -> io::Result<_> { Ok(Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?)) };
                 let [one, other] = [counter()?, counter()?];
                 Ok([
                     End::Counter {
@@ -142,7 +143,10 @@ pub(super) enum End {
     /// Two descriptors of bytes.
     Stream { from: OwnedFd, to: OwnedFd },
     /// Two eventfds.
-    Counter { from: Arc<OwnedFd>, to: Arc<OwnedFd> },
+    Counter {
+        from: Arc<OwnedFd>,
+        to: Arc<OwnedFd>,
+    },
     /// Two futexes.
     Futex { from: Arc<Word>, to: Arc<Word> },
 }

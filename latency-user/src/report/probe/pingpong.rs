@@ -1,20 +1,37 @@
-//! The tables of `probe pingpong`: one line for each series, and what a round trip went to.
+//! The text report of `probe pingpong`: one line for each series, and what a round trip went to.
 
-use super::super::text::table;
+use super::text::frame;
 use crate::{
-    model::probe::{PingpongSeries, WakeupMeans},
+    model::probe::{PingpongSeries, ProbeReport, WakeupMeans},
+    report::text::table,
     units,
 };
 
-/// All of them.
+/// The whole report.
 #[must_use]
-pub fn tables(series: &[PingpongSeries]) -> String {
+pub fn render(report: &ProbeReport<PingpongSeries>) -> String {
+    let runs = report
+        .series
+        .first()
+        .map(|series| &series.round_trip.runs_ns);
+    let title = match runs.map_or(0, Vec::len) {
+        0 => "pingpong: nothing was measured".to_owned(),
+        1 => "pingpong: two threads hand a token to and fro, one run of each".to_owned(),
+        n_runs => {
+            format!("pingpong: two threads hand a token to and fro, medians of {n_runs} runs")
+        }
+    };
+    frame(report, &title, &tables(&report.series))
+}
+
+fn tables(series: &[PingpongSeries]) -> String {
     let header = [
         "transport",
         "placement",
         "CPUs",
         "beside",
         "round trip",
+        "p50",
         "p99",
         "MB/s",
         "switches",
@@ -31,7 +48,7 @@ pub fn tables(series: &[PingpongSeries]) -> String {
         .into_iter()
         .chain(series.iter().map(row))
         .collect();
-    let mut text = table::aligned("<<<<>>>>>>>>>>><", &rows);
+    let mut text = table::aligned("<<<<>>>>>>>>>>>><", &rows);
     text += "switches and IPIs are those of a round trip, to queue, queue wait and idle exit those of a wakeup\n";
     for series in series {
         for reason in &series.verdict.reasons {
@@ -51,16 +68,20 @@ fn row(series: &PingpongSeries) -> Vec<String> {
     let cpus = series
         .cpus
         .map_or_else(String::new, |[one, other]| format!("{one}, {other}"));
-    let p99_ns = series.round_trip.figures.p99_ns;
+    let figures = &series.round_trip.figures;
+    let percentile = |ns| known(ns, |ns: i64| units::duration(ns.unsigned_abs()));
     vec![
         series.transport.to_owned(),
         series.placement.to_owned(),
         cpus,
         beside(series),
         known(series.round_trip.median_ns, units::duration),
-        known(p99_ns, |ns| units::duration(ns.unsigned_abs())),
+        percentile(figures.p50_ns),
+        percentile(figures.p99_ns),
         known(series.bandwidth_mb_s, |mb_s| format!("{mb_s:.0}")),
-        known(series.switches_per_round_trip, |count| format!("{count:.2}")),
+        known(series.switches_per_round_trip, |count| {
+            format!("{count:.2}")
+        }),
         known(series.local_pct, units::percent),
         known(series.remote_pct, units::percent),
         known(series.ipis_per_round_trip, |count| format!("{count:.2}")),
@@ -75,7 +96,11 @@ fn row(series: &PingpongSeries) -> Vec<String> {
 /// Under what it ran.
 fn beside(series: &PingpongSeries) -> String {
     let policy = Some(series.policy.as_str()).filter(|policy| *policy != "other");
-    let words = [Some(series.load.as_str()), policy, series.preemption.as_deref()];
+    let words = [
+        Some(series.load.as_str()),
+        policy,
+        series.preemption.as_deref(),
+    ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
