@@ -98,9 +98,11 @@ fn same_cpu_and_across_differ_as_the_kernel_columns_explain() -> Result<()> {
         ensure!(same["verdict"] == "on one CPU", "{same}");
         ensure!(number(same, "local_pct")? > 99.0, "{same}");
         // Each thread leaves the CPU to the other once in a round trip.
+        // Each thread leaves the CPU to the other once in a round trip, and once more where the one it
+        // wakes takes the CPU from it before it sleeps.
         let switches = number(same, "switches_per_round_trip")?;
         ensure!(
-            (1.9..2.2).contains(&switches),
+            (1.9..4.1).contains(&switches),
             "{switches} switches: {same}"
         );
         ensure!(count(same, "migrations")? == 0, "{same}");
