@@ -61,7 +61,10 @@ impl Distribution {
         } else {
             &mut self.positive
         };
-        histogram.saturating_record(ns.unsigned_abs());
+        // One that grows takes everything; any other counts it as its largest.
+        if histogram.record(ns.unsigned_abs()).is_err() {
+            histogram.saturating_record(ns.unsigned_abs());
+        }
         self.sum_ns += i128::from(ns);
         let (min, max) = self.range.unwrap_or((ns, ns));
         self.range = Some((min.min(ns), max.max(ns)));

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Samples of all threads together: what the kernel saw of each takes some 200 bytes until the end.
-const MAX_SAMPLES: u64 = 8_000_000;
+const MAX_SAMPLES: u64 = 4_000_000;
 
 /// Arguments of `probe wake`.
 #[derive(Debug, Args)]
@@ -142,7 +142,7 @@ impl WakeArgs {
             return Err(Error::Conflict {
                 option: "--interval",
                 with: "so many samples",
-                help: "at most 8,000,000 samples are kept: measure for shorter, less often, or on fewer CPUs",
+                help: "at most 4,000,000 samples are kept: measure for shorter, less often, or on fewer CPUs",
             });
         }
         Ok(plan)
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn more_samples_than_can_be_kept_are_refused() {
-        let error = plan("--count 4000001").unwrap_err();
+        let error = plan("--count 2000001").unwrap_err();
         assert_eq!(error, "--interval does not go with so many samples");
-        assert!(plan("--count 4000000").is_ok());
+        assert!(plan("--count 2000000").is_ok());
     }
 
     #[test]

@@ -149,6 +149,7 @@ fn closing(series: &WakeSeries) -> String {
     let apart = [
         (samples.missed_switch, "cut by a switch without event"),
         (samples.other_waker, "woken by something else"),
+        (samples.awake, "not asleep yet"),
         (samples.unmatched, "not seen"),
     ];
     let apart = apart.into_iter().filter(|(n, _)| *n > 0);
@@ -205,6 +206,7 @@ mod tests {
                 kernel_saw: 59,
                 matched: 57,
                 other_waker: 1,
+                awake: 0,
                 missed_switch: 2,
                 unmatched: 0,
                 missed_periods: 40,
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn what_did_not_happen_is_not_told() {
         let quiet = WakeSeries {
-            slack: figures(9, 1),
+            slack: figures(9, 0),
             samples: WakeSamples::default(),
             ..series()
         };
