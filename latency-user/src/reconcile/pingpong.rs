@@ -56,6 +56,7 @@ pub fn series(measured: &Measured<'_>, rows: &[Row], missed_switches: u64) -> Pi
         transport: plan.transport.name(),
         placement: plan.spot.placement.name(),
         cpus: plan.spot.cpus,
+        tids: measured.tids.to_vec(),
         policy: plan.policy.to_string(),
         preemption: measured.preemption.clone(),
         load: measured.load.to_owned(),

@@ -13,6 +13,8 @@ pub struct PingpongSeries {
     pub placement: &'static str,
     /// The CPUs of the two threads; absent where the scheduler chose.
     pub cpus: Option<[u32; 2]>,
+    /// The two threads.
+    pub tids: Vec<u32>,
     /// The policy that was asked for.
     pub policy: String,
     /// The preemption model it was switched to; absent where it was left alone.
