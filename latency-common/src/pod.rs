@@ -6,13 +6,14 @@ use crate::{
     cpu::CpuState,
     flight::{FlightHead, FlightRecord},
     hist::HistSlot,
+    idle::{IdleCounts, IdleSums},
     interrupt::InterruptCounters,
     record::{CgroupRecord, N_WAIT_STINTS, TaskRecord, WaitRecord},
     select::{Control, Glob},
     timeline::{
         MAX_DEPTH, N_FACES, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline,
     },
-    trace::{TraceInterrupt, TraceWait},
+    trace::{TraceInterrupt, TraceWait, YieldCalls},
 };
 
 macro_rules! pod {
@@ -37,8 +38,11 @@ pod! {
     FlightHead = 64,
     FlightRecord = 64,
     HistSlot = 4096,
+    IdleCounts = 64,
+    IdleSums = 64,
     Glob = 258 * 8,
     Control = 16,
     TraceWait = 6 * 4 + 6 * 8 + N_PARTS * 8,
     TraceInterrupt = 6 * 4 + 3 * 8,
+    YieldCalls = 16,
 }

@@ -205,6 +205,17 @@ impl Task {
         load(regs, &g::REGS_SYSCALL_NR)
     }
 
+    /// The first argument of the system call that the task is in.
+    #[inline(always)]
+    pub(crate) fn first_argument(self) -> u64 {
+        if g::REGS_FIRST_ARGUMENT.read() == ABSENT {
+            return 0;
+        }
+        // SAFETY: the typed task pointer is what the helper asks for.
+        let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
+        load(regs, &g::REGS_FIRST_ARGUMENT)
+    }
+
     /// Whether the task is inside `sched_yield`.
     #[inline(always)]
     pub(crate) fn is_in_sched_yield(self) -> bool {

@@ -13,6 +13,7 @@ pub mod interrupts;
 pub mod load;
 pub mod observe;
 mod outcome;
+pub mod probe;
 pub mod report;
 pub mod schedlat;
 mod standing;

@@ -2,14 +2,12 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _},
-    mem::MaybeUninit,
     os::fd::{AsFd as _, AsRawFd as _},
 };
 
 use aya::{
-    Btf, Ebpf, Pod,
-    maps::{Array, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
+    Btf, Ebpf,
+    maps::{Array, HashMap, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
     programs::{Iter, Program},
 };
 use aya_log::EbpfLogger;
@@ -22,12 +20,15 @@ use latency_common::{
     record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
+    trace::YieldCalls,
 };
 
 use super::{
     btf::KernelTypes,
+    bytes::{from_bytes, read_all},
     features::Features,
     flight::FlightRings,
+    idle::{self, IdleMeter},
     object::{self, LoadOptions, take},
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
@@ -71,8 +72,12 @@ pub struct Kernel {
     pub pool: HistPool,
     /// The flight recorder's rings, where it is on.
     pub flight: Option<FlightRings>,
+    /// Idle while runnable, where it was asked for.
+    pub idle: Option<IdleMeter>,
     ring: RingBuf<MapData>,
     trace: RingBuf<MapData>,
+    /// Of threads whose yields are counted; none where nothing counts them.
+    yield_calls: Option<HashMap<MapData, u32, YieldCalls>>,
     cpus: Array<MapData, CpuState>,
     sources: PerCpuArray<MapData, InterruptCounters>,
     stacks: StackTraceMap<MapData>,
@@ -102,6 +107,9 @@ impl Kernel {
             .has_logs
             .then(|| EbpfLogger::init(&mut ebpf))
             .transpose();
+        let idle = (!options.idle_cpus.is_empty())
+            .then(|| IdleMeter::new(&mut ebpf, &options.idle_cpus, object::n_possible_cpus()?))
+            .transpose()?;
         let free: Stack<_, u32> = take(&mut ebpf, "FREE_HISTS")?;
         let mut this = Self {
             pool: HistPool::new(ebpf.map("HISTS"), options.n_hists, free)?,
@@ -109,8 +117,12 @@ impl Kernel {
                 .flight
                 .map(|size| FlightRings::map(&ebpf, size, object::n_possible_cpus()?))
                 .transpose()?,
+            idle,
             ring: take(&mut ebpf, "RECORDS")?,
             trace: take(&mut ebpf, "TRACE_RECORDS")?,
+            yield_calls: programs::counts_yields(features, options)
+                .then(|| take(&mut ebpf, "YIELD_CALLS"))
+                .transpose()?,
             cpus: take(&mut ebpf, "CPUS")?,
             sources: take(&mut ebpf, "SOURCES")?,
             stacks: take(&mut ebpf, "STACKS")?,
@@ -130,18 +142,10 @@ impl Kernel {
         this.write_control()?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
-        let mut attachments = Vec::new();
-        if options.flight.is_some() {
-            attachments.extend(programs::flight(features));
-        }
-        attachments.extend(programs::attachments(
-            options.detail,
-            features,
-            options.needs,
-        ));
-        for attachment in attachments {
+        for attachment in programs::needed(features, options) {
             programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
+        idle::visit(&options.idle_cpus)?;
         Ok(this)
     }
 
@@ -247,6 +251,13 @@ impl Kernel {
     /// The next event of a traced thread.
     pub fn next_trace_event(&mut self) -> Option<Result<TraceEvent, MalformedRecord>> {
         self.trace.next().map(|item| trace::event(&item))
+    }
+
+    /// Calls of `sched_yield` by a thread whose calls are counted; none where nothing counts them.
+    #[must_use]
+    pub fn yield_calls(&self, tid: u32) -> Option<u64> {
+        let calls = self.yield_calls.as_ref()?.get(&tid, 0).ok()?;
+        Some(calls.count)
     }
 
     /// What each CPU counted.
@@ -359,36 +370,4 @@ fn recursion_misses(fd: i32) -> u64 {
                 .and_then(|value| value.trim().parse().ok())
         })
         .unwrap_or(0)
-}
-
-/// Reads to the end. The kernel answers EAGAIN where it wants to be asked again.
-fn read_all(file: &mut File, output: &mut Vec<u8>) -> io::Result<()> {
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => output.extend_from_slice(&buffer[..n]),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                ) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Copies a boundary type out of bytes of at least its length.
-pub(super) fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
-    assert!(
-        bytes.len() >= size_of::<T>(),
-        "the caller has checked the length"
-    );
-    let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: the length was checked; the two do not overlap.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), size_of::<T>());
-    }
-    // SAFETY: every byte was written, and every bit pattern of a `Pod` is valid.
-    unsafe { value.assume_init() }
 }

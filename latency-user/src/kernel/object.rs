@@ -13,6 +13,7 @@ use latency_common::{
     attribution::N_SYNC_FUNCTIONS,
     config::{CGROUP_DEFAULT_HIERARCHY, Detail, TRACED_TARGET},
     select::Glob,
+    trace::YieldCalls,
 };
 
 use super::{
@@ -74,8 +75,12 @@ pub struct LoadOptions {
     pub ring_bytes: u32,
     /// Bytes of the ring for events of traced threads.
     pub trace_bytes: u32,
+    /// Threads whose calls of `sched_yield` are counted.
+    pub yielders: Vec<u32>,
     /// How much the flight recorder is to hold; none without one.
     pub flight: Option<FlightSize>,
+    /// CPUs that count for `idle while runnable`; none where that was not asked for.
+    pub idle_cpus: Vec<u32>,
     /// Waits from this length on are recorded one by one; the longest are in any case.
     pub over_ns: Option<u64>,
     /// Stacks are taken where somebody has waited longer than this.
@@ -96,6 +101,12 @@ pub(super) fn open(
     set_options(&mut globals, types, features, options)?;
     let mut ebpf = load_object(&globals, btf, options)?;
     fill_targets(&mut ebpf, &options.selection)?;
+    fill(
+        &mut ebpf,
+        "YIELD_CALLS",
+        &options.yielders,
+        YieldCalls::default(),
+    )?;
     Ok(ebpf)
 }
 
@@ -116,7 +127,12 @@ fn set_options(
         u32::try_from(selection.globs.len()).unwrap_or(u32::MAX),
     );
     globals.set("HAS_TGIDS", (!selection.tgids.is_empty()).into());
-    globals.set("HAS_TIDS", (!selection.tids.is_empty()).into());
+    let has_tids = !selection.tids.is_empty() || !selection.traced.is_empty();
+    globals.set("HAS_TIDS", has_tids.into());
+    globals.set(
+        "IDLE_CPUS",
+        u32::try_from(options.idle_cpus.len()).unwrap_or(u32::MAX),
+    );
     globals.set("HAS_UIDS", (!selection.uids.is_empty()).into());
     globals.set("HAS_CGROUPS", (!selection.cgroups.is_empty()).into());
     globals.set_long("OVER_NS", options.over_ns.unwrap_or(u64::MAX));
@@ -203,14 +219,19 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .allow_unsupported_maps()
         .map_max_entries("CPUS", entries(n_cpus))
         .map_max_entries("TIMELINES", entries(n_cpus))
+        .map_max_entries("IDLE_SUMS", entries(n_cpus))
         .map_max_entries("HISTS", options.n_hists)
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)
         .map_max_entries("TRACE_RECORDS", options.trace_bytes)
+        .map_max_entries("YIELD_CALLS", entries(options.yielders.len()))
         .map_max_entries("FLIGHT_RECORDS", flight_records)
         .map_max_entries("FLIGHT_HEADS", entries(n_cpus))
         .map_max_entries("TARGET_TGIDS", entries(selection.tgids.len()))
-        .map_max_entries("TARGET_TIDS", entries(selection.tids.len()))
+        .map_max_entries(
+            "TARGET_TIDS",
+            entries(selection.tids.len() + selection.traced.len()),
+        )
         .map_max_entries("TARGET_UIDS", entries(selection.uids.len()))
         .map_max_entries("TARGET_CGROUPS", entries(selection.cgroups.len()))
         .load(OBJECT)
@@ -249,8 +270,13 @@ fn fill_targets(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), Error> {
 /// Value of a target that is not traced.
 const TARGET: u8 = 1;
 
-fn fill<K: Pod>(ebpf: &mut Ebpf, name: &'static str, keys: &[K], value: u8) -> Result<(), Error> {
-    let mut map = HashMap::<_, K, u8>::try_from(map_mut(ebpf, name)?)
+fn fill<K: Pod, V: Pod>(
+    ebpf: &mut Ebpf,
+    name: &'static str,
+    keys: &[K],
+    value: V,
+) -> Result<(), Error> {
+    let mut map = HashMap::<_, K, V>::try_from(map_mut(ebpf, name)?)
         .map_err(|error| map_failed(name, &error))?;
     for key in keys {
         map.insert(key, value, 0)
@@ -264,7 +290,7 @@ fn map_failed(name: &str, error: &dyn std::error::Error) -> Error {
 }
 
 /// A map that stays with the object: a program is loaded with the maps that are open.
-fn map_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Map, Error> {
+pub(super) fn map_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Map, Error> {
     ebpf.map_mut(name)
         .ok_or_else(|| Error::Setup(format!("map {name} is not in the object")))
 }

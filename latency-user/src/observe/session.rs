@@ -13,8 +13,8 @@ use super::{
 use crate::{
     Error, analysis, host,
     kernel::{
-        self, Features, FlightSize, KERNEL_PATHS, Kernel, MalformedRecord, Record, Rights,
-        btf::KernelTypes,
+        self, Features, FlightSize, IdleMeter, KERNEL_PATHS, Kernel, MalformedRecord, Record,
+        Rights, btf::KernelTypes,
     },
     model::{
         Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
@@ -210,6 +210,13 @@ impl Session {
         }
     }
 
+    /// Calls of `sched_yield` by one of the threads whose calls are counted; none where this kernel does
+    /// not show them.
+    #[must_use]
+    pub fn yield_calls(&self, tid: u32) -> Option<u64> {
+        self.kernel.yield_calls(tid)
+    }
+
     /// Events of traced threads since the last call.
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
         self.drain_trace();
@@ -279,6 +286,7 @@ impl Session {
             stacks_over_ns: None,
             cpus,
             losses,
+            idle_while_runnable: self.kernel.idle.as_ref().and_then(IdleMeter::read),
             cost: self.cost.sample(),
             rows,
         })

@@ -1,9 +1,16 @@
 //! What probes measured beside what the kernel saw of it: pure functions, without I/O and without a clock.
 //!
-//! Owns the pairing of samples with events (`wake`), and what all probes say of their conditions.
+//! Owns the pairing of samples with events (`wake`, `yields`, `busy`), the names for such events, and
+//! what all probes say of their conditions.
 
+pub mod busy;
 mod conditions;
+mod names;
 pub mod pingpong;
 pub mod wake;
+pub mod yields;
 
-pub use self::conditions::{doubts, others, rows_of};
+pub use self::{
+    conditions::{doubts, others, rows_of},
+    names::Names,
+};

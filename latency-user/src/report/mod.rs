@@ -5,7 +5,7 @@
 
 pub mod csv;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod fixture_attribution;
 pub mod folded;

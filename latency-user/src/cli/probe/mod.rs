@@ -3,10 +3,13 @@
 //! Each probe turns its arguments into cells, has them run on the `stage`, and pairs what its threads
 //! measured with what the kernel saw of them.
 
+mod busy;
 mod common;
 mod pingpong;
+mod single;
 mod stage;
 mod wake;
+mod yields;
 
 use std::process::ExitCode;
 
@@ -25,6 +28,10 @@ enum Probe {
     Wake(Box<wake::WakeArgs>),
     /// How long do two threads take to hand a token to and fro, and by where they run?
     Pingpong(Box<pingpong::PingpongArgs>),
+    /// Does sched_yield switch, to whom, and what does a call cost?
+    Yield(Box<yields::YieldArgs>),
+    /// What interrupts a thread that never sleeps, and for how long?
+    Busy(Box<busy::BusyArgs>),
 }
 
 /// Runs a probe.
@@ -32,5 +39,7 @@ pub(super) fn run(args: ProbeArgs) -> anyhow::Result<ExitCode> {
     match args.probe {
         Probe::Wake(args) => wake::run(&args),
         Probe::Pingpong(args) => pingpong::run(&args),
+        Probe::Yield(args) => yields::run(&args),
+        Probe::Busy(args) => busy::run(&args),
     }
 }

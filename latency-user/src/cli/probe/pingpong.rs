@@ -51,12 +51,15 @@ pub(super) struct PingpongArgs {
     common: CommonArgs,
 }
 
+/// A pair of threads and what they run under.
+type PairCell = Cell<io::Result<Side>>;
+
 /// Runs it.
 pub(super) fn run(args: &PingpongArgs) -> anyhow::Result<ExitCode> {
     args.common.check()?;
     let (spots, absent) = args.spots()?;
     let output = stage::open(&args.common)?;
-    let (plans, cells) = args.cells(&spots)?;
+    let (plans, cells): (Vec<_>, Vec<_>) = args.cells(&spots)?.into_iter().unzip();
     let staged = stage::run(&args.common, cells, false)?;
     let series = all_series(&plans, &staged.ran, &staged.record)?;
     let report = staged.report(series, absent);
@@ -90,22 +93,22 @@ impl PingpongArgs {
         Ok((spots, absent))
     }
 
-    /// What is measured, and the threads that do it, in the same order.
-    fn cells(&self, spots: &[Spot]) -> Result<(Vec<Plan>, Vec<Cell<io::Result<Side>>>), Error> {
-        let mut plans = Vec::new();
+    /// What is measured, and the threads that do it.
+    fn cells(&self, spots: &[Spot]) -> Result<Vec<(Plan, PairCell)>, Error> {
         let mut cells = Vec::new();
         for setting in self.common.settings(&[crate::probe::Policy::Other]) {
             for plan in self.plans(&setting, spots) {
-                plans.push(plan);
-                cells.push(Cell {
+                let cell = Cell {
                     setting: setting.clone(),
                     crew: pingpong::pair(plan)?,
                     // A pair switches several hundred thousand times a second.
                     is_traced: false,
-                });
+                    yielders: Vec::new(),
+                };
+                cells.push((plan, cell));
             }
         }
-        Ok((plans, cells))
+        Ok(cells)
     }
 
     fn plans(&self, setting: &Setting, spots: &[Spot]) -> Vec<Plan> {

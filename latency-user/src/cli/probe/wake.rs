@@ -174,6 +174,7 @@ impl WakeArgs {
             setting,
             crew,
             is_traced: true,
+            yielders: Vec::new(),
         })
     }
 }
@@ -195,7 +196,7 @@ fn series_of(cell: Ran<WakeResult>, plan: WakePlan, record: &Report) -> Vec<Wake
 }
 
 /// The waits of a thread in their order; it may have moved between CPUs, whose events are not in order.
-fn waits_of(trace: &[TraceEvent], tid: u32) -> Vec<TracedWait> {
+pub(super) fn waits_of(trace: &[TraceEvent], tid: u32) -> Vec<TracedWait> {
     let waits = trace.iter().filter_map(|event| match event {
         TraceEvent::Wait(wait) if wait.tid == tid => Some(*wait),
         _ => None,

@@ -60,11 +60,11 @@ impl Transport {
     pub(super) fn connect(self) -> io::Result<[End; 2]> {
         match self {
             Self::Pipe => {
-                let (here, to_here) = io::pipe()?;
-                let (there, to_there) = io::pipe()?;
+                let (first_in, to_first) = io::pipe()?;
+                let (second_in, to_second) = io::pipe()?;
                 Ok([
-                    End::stream(here.into(), to_there.into()),
-                    End::stream(there.into(), to_here.into()),
+                    End::stream(first_in.into(), to_second.into()),
+                    End::stream(second_in.into(), to_first.into()),
                 ])
             }
             Self::Unix => {

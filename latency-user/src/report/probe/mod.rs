@@ -1,10 +1,13 @@
 //! Reports of probes: a frame that is the same for all, in text and in JSON, around the tables of one.
 
+mod busy;
 mod json;
 mod pingpong;
 mod text;
 mod wake;
+mod yields;
 
 pub use self::{
-    json::render as json, pingpong::render as pingpong_text, wake::render as wake_text,
+    busy::render as busy_text, json::render as json, pingpong::render as pingpong_text,
+    wake::render as wake_text, yields::render as yield_text,
 };

@@ -52,7 +52,7 @@ fn tables(series: &[PingpongSeries]) -> String {
     text += "switches and IPIs are those of a round trip, to queue, queue wait and idle exit those of a wakeup\n";
     for series in series {
         for reason in &series.verdict.reasons {
-            text += &format!("{} {}: {reason}\n", series.transport, series.placement);
+            text += &[series.transport, " ", series.placement, ": ", reason, "\n"].concat();
         }
     }
     text

@@ -56,7 +56,7 @@ fn summary(series: &[WakeSeries]) -> String {
     table::aligned("<>>>>>>>>>", &rows)
 }
 
-fn columns_of(figures: &Figures) -> [String; 7] {
+pub(super) fn columns_of(figures: &Figures) -> [String; 7] {
     let Figures {
         min_ns,
         mean_ns,
