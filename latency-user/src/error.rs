@@ -157,9 +157,7 @@ impl Error {
             }
             Self::NoPlacement(_) => "`--placement auto,same` is possible everywhere".into(),
             Self::Load { .. } => "choose another load with --load, or leave it out".into(),
-            Self::Preemption { .. } => {
-                "leave out --preempt, and boot with preempt=MODEL to compare models".into()
-            }
+            Self::Preemption { .. } => "boot with preempt=MODEL to compare models".into(),
             Self::Command { .. } => "check the command's name and its permissions".into(),
             Self::NoCpu { .. } => "--cpu takes numbers and ranges of CPUs that are online, or all".into(),
             Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),

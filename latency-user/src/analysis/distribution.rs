@@ -44,7 +44,7 @@ impl Default for Distribution {
 impl Distribution {
     /// One that never allocates, for times of up to `max_ns`; of longer ones only the percentiles are off.
     #[must_use]
-    pub fn with_room_for(max_ns: u64) -> Self {
+    pub(crate) fn with_room_for(max_ns: u64) -> Self {
         // SANITY: 1 as the lowest, at least 2 as the highest value, and three digits are always accepted.
         let positive = Histogram::new_with_bounds(1, max_ns.max(2), SIGNIFICANT_DIGITS)
             .expect("bounds are in order");

@@ -193,3 +193,137 @@ fn reasons(series: &PingpongSeries) -> Vec<String> {
         share(idle_exit_ns)
     )]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        analysis::Distribution,
+        model::RowIdent,
+        probe::{
+            Policy,
+            pingpong::{Length, OwnSwitches, Placement, Quantity, Spot, Transport},
+        },
+    };
+
+    fn plan(quantity: Quantity) -> Plan {
+        Plan {
+            transport: Transport::Pipe,
+            spot: Spot {
+                placement: Placement::Same,
+                cpus: Some([1, 1]),
+            },
+            quantity,
+            policy: Policy::Other,
+            length: Length {
+                n_runs: 3,
+                run_ns: 1_000,
+            },
+        }
+    }
+
+    /// Three runs of 10, 20 and 90 ns for a round trip, ten of them in each.
+    fn latency() -> Outcome {
+        let run = |each_ns: u64| Run {
+            ns: 10 * each_ns,
+            n_round_trips: 10,
+            n_bytes: 0,
+        };
+        let own = OwnSwitches {
+            voluntary: 28,
+            involuntary: 2,
+        };
+        Outcome {
+            runs: vec![run(10), run(90), run(20)],
+            round_trips: Distribution::from_iter([10; 30]),
+            switches: [own, own],
+            n_ipis: Some(15),
+        }
+    }
+
+    fn row(tid: u32, [local, remote]: [u64; 2], voluntary: u64) -> Row {
+        let mut stats = Stats::default();
+        stats.switches.voluntary = voluntary;
+        stats.switches.involuntary = 2;
+        stats.wake_path.placements.same_cpu.count = local;
+        stats.wake_path.placements.same_cache.count = remote;
+        stats.wake_path.queued_to_running.count = local + remote;
+        stats.wake_path.queued_to_running.sum_ns = 4 * (local + remote);
+        stats.migrations = 1;
+        Row {
+            ident: RowIdent {
+                tid: Some(tid),
+                ..RowIdent::default()
+            },
+            stats,
+            ..Row::default()
+        }
+    }
+
+    fn series_of(rows: &[Row], bandwidth: Option<&Outcome>, n_missed: u64) -> PingpongSeries {
+        let measured = Measured {
+            plan: plan(Quantity::Latency),
+            load: "none",
+            preemption: None,
+            tids: &[7, 8],
+            latency: &latency(),
+            bandwidth,
+        };
+        series(&measured, rows, n_missed)
+    }
+
+    #[test]
+    fn columns_are_those_of_the_two_threads_for_each_round_trip() {
+        let rows = [
+            row(7, [20, 0], 28),
+            row(9, [0, 500], 900),
+            row(8, [10, 10], 30),
+        ];
+        let series = series_of(&rows, None, 0);
+        assert_eq!(series.round_trip.runs_ns, [10, 90, 20]);
+        assert_eq!(series.round_trip.median_ns, Some(20));
+        assert_eq!((series.switches.kernel_saw, series.switches.own), (62, 60));
+        assert_eq!(series.switches_per_round_trip, Some(62.0 / 30.0));
+        assert_eq!(series.local_pct, Some(75.0));
+        assert_eq!(series.remote_pct, Some(25.0));
+        assert_eq!(series.ipis_per_round_trip, Some(0.5));
+        assert_eq!(series.wakeups.queue_wait_ns, Some(4));
+        assert_eq!((series.migrations, series.bandwidth_mb_s), (2, None));
+        assert_eq!(series.verdict.verdict, "on one CPU and across");
+    }
+
+    #[test]
+    fn verdict_says_where_the_wakeups_went() {
+        let verdict = |counts: [u64; 2]| {
+            let rows = [row(7, counts, 28), row(8, counts, 28)];
+            series_of(&rows, None, 0).verdict.verdict
+        };
+        assert_eq!(verdict([100, 5]), "on one CPU");
+        assert_eq!(verdict([1, 99]), "across CPUs");
+    }
+
+    #[test]
+    fn switches_that_are_missing_are_a_breach_but_for_breaks_in_the_chain() {
+        let rows = [row(7, [1, 0], 28), row(8, [1, 0], 18)];
+        let breach = series_of(&rows, None, 1).verdict;
+        assert!(breach.is_breach && breach.verdict == "switches disagree");
+        assert!(breach.reasons[0].contains("50 switches") && breach.reasons[0].contains("60"));
+        assert!(!series_of(&rows, None, 2).verdict.is_breach);
+    }
+
+    #[test]
+    fn bandwidth_is_that_of_the_middle_run() {
+        let run = |n_bytes| Run {
+            ns: 1_000_000,
+            n_round_trips: 0,
+            n_bytes,
+        };
+        let bandwidth = Outcome {
+            runs: [500_000, 3_000_000, 1_000_000, 2_000_000].map(run).to_vec(),
+            ..Outcome::default()
+        };
+        let series = series_of(&[], Some(&bandwidth), 100);
+        assert_eq!(series.bandwidth_runs_mb_s, [500.0, 3000.0, 1000.0, 2000.0]);
+        assert_eq!(series.bandwidth_mb_s, Some(1000.0));
+    }
+}

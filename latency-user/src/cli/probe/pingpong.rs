@@ -14,7 +14,10 @@ use crate::{
         Report,
         probe::{PingpongSeries, Warning},
     },
-    probe::pingpong::{self, Length, Outcome, Placement, Plan, Quantity, Side, Spot, Transport},
+    probe::{
+        Policy,
+        pingpong::{self, Length, Outcome, Placement, Plan, Quantity, Side, Spot, Transport},
+    },
     reconcile::pingpong::{Measured, series},
     report::probe as report,
     topology,
@@ -96,7 +99,7 @@ impl PingpongArgs {
     /// What is measured, and the threads that do it.
     fn cells(&self, spots: &[Spot]) -> Result<Vec<(Plan, PairCell)>, Error> {
         let mut cells = Vec::new();
-        for setting in self.common.settings(&[crate::probe::Policy::Other]) {
+        for setting in self.common.settings(&[Policy::Other]) {
             for plan in self.plans(&setting, spots) {
                 let cell = Cell {
                     setting: setting.clone(),
@@ -165,4 +168,63 @@ fn all_series(
         all.push(series(&measured, &record.rows, record.loss.missed_switches));
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    #[command(name = "pingpong")]
+    struct Line {
+        #[command(flatten)]
+        args: PingpongArgs,
+    }
+
+    fn parsed(words: &str) -> PingpongArgs {
+        let words = words.split_whitespace();
+        Line::parse_from(std::iter::once("pingpong").chain(words)).args
+    }
+
+    #[test]
+    fn bytes_are_measured_after_the_round_trips_of_the_same_transport() {
+        let args = parsed("--transport futex,unix --runs 3 --for 20ms");
+        let settings = args.common.settings(&[Policy::Other]);
+        let spot = |placement: Placement| placement.on(&topology::places(&[0])).unwrap();
+        let spots = [spot(Placement::Auto), spot(Placement::Same)];
+        let plans = args.plans(&settings[0], &spots);
+        let shown = plans.iter().map(|plan| {
+            let quantity = plan.quantity == Quantity::Bandwidth;
+            (plan.spot.placement.name(), plan.transport.name(), quantity)
+        });
+        let in_place = |place| {
+            [
+                (place, "futex", false),
+                (place, "unix", false),
+                (place, "unix", true),
+            ]
+        };
+        let expected = [in_place("auto"), in_place("same")].concat();
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        assert_eq!(plans[0].length.run_ns, 20_000_000);
+    }
+
+    #[test]
+    fn places_that_are_missing_are_doubts_until_none_is_left() {
+        let (spots, absent) = parsed("--cpu 0").spots().unwrap();
+        assert_eq!((spots.len(), absent.len()), (2, 3));
+        let refused = parsed("--cpu 0 --placement llc,cross").spots();
+        assert!(matches!(refused, Err(Error::NoPlacement(_))));
+    }
+
+    #[test]
+    fn help_says_what_can_be_typed() {
+        let mut command = Line::command().term_width(100);
+        let help = command.render_long_help().to_string();
+        // clap leaves blanks on lines between two paragraphs.
+        let lines: Vec<_> = help.lines().map(str::trim_end).collect();
+        insta::assert_snapshot!("help_probe_pingpong", lines.join("\n"));
+    }
 }
