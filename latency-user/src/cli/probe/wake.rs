@@ -86,7 +86,7 @@ pub(super) fn run(args: &WakeArgs) -> anyhow::Result<ExitCode> {
     let ran = std::mem::take(&mut staged.ran);
     let warnings = doubts(&ran);
     let series: Vec<_> = ran
-        .into_iter()
+        .iter()
         .flat_map(|cell| series_of(cell, plan, &staged.record))
         .collect();
     let report = staged.report(series, warnings);
@@ -179,7 +179,7 @@ impl WakeArgs {
     }
 }
 
-fn series_of(cell: Ran<WakeResult>, plan: WakePlan, record: &Report) -> Vec<WakeSeries> {
+fn series_of(cell: &Ran<WakeResult>, plan: WakePlan, record: &Report) -> Vec<WakeSeries> {
     let threads = cell.threads.iter().zip(&cell.results);
     threads
         .map(|(thread, result)| {

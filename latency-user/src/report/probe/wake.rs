@@ -152,15 +152,14 @@ fn closing(series: &WakeSeries) -> String {
         (samples.awake, "not asleep yet"),
         (samples.unmatched, "not seen"),
     ];
-    let apart = apart.into_iter().filter(|(n, _)| *n > 0);
-    let apart: String = apart
-        .map(|(n, what)| format!(", {} {what}", units::count(n)))
-        .collect();
+    let mut matched = format!("{} matched", units::count(samples.matched));
+    for (n, what) in apart.into_iter().filter(|(n, _)| *n > 0) {
+        matched += &[", ", &units::count(n), " ", what].concat();
+    }
     lines.push(format!(
-        "the kernel saw {} wakeups for {} samples, {} matched{apart}; worst disagreement {}",
+        "the kernel saw {} wakeups for {} samples, {matched}; worst disagreement {}",
         units::count(samples.kernel_saw),
         units::count(samples.taken),
-        units::count(samples.matched),
         units::duration(series.disagreement.max_ns)
     ));
     lines.push(format!("verdict: {}", series.verdict.verdict));
