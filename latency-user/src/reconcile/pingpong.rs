@@ -6,7 +6,7 @@ use crate::{
         probe::{PingpongSeries, RoundTrip, SwitchCheck, Verdict, WakeupMeans},
     },
     probe::pingpong::{Outcome, Plan, Run},
-    units::ratio,
+    units::{self, ratio},
 };
 
 /// Switches outside a thread's loop: it is released before, and ends after it.
@@ -169,9 +169,6 @@ fn verdict(series: &PingpongSeries, n_round_trips: u64, missed_switches: u64) ->
 
 /// What the time of a round trip went to, as far as the recorder counts it.
 fn reasons(series: &PingpongSeries) -> Vec<String> {
-    let Some(round_trip_ns) = series.round_trip.median_ns.filter(|ns| *ns > 0) else {
-        return Vec::new();
-    };
     let WakeupMeans {
         to_queue_ns: Some(to_queue_ns),
         queue_wait_ns: Some(queue_wait_ns),
@@ -181,13 +178,10 @@ fn reasons(series: &PingpongSeries) -> Vec<String> {
     else {
         return vec!["no thread was woken: each found its token there".into()];
     };
-    let n_round_trips = series.round_trip.figures.count.max(1);
-    let share = |ns: u64| {
-        let whole = u128::from(round_trip_ns) * u128::from(n_round_trips);
-        100 * u128::from(ns) * u128::from(count) / whole.max(1)
-    };
+    let whole_ns = series.round_trip.figures.sum_ns.cast_unsigned();
+    let share = |mean_ns: u64| units::percent(100.0 * ratio(mean_ns * count, whole_ns));
     vec![format!(
-        "of a round trip the way to the queue is {} %, the wait there {} %, {} % in leaving idle",
+        "of a round trip {} is the way to the queue and {} the wait there; in {} the CPU was leaving idle",
         share(to_queue_ns),
         share(queue_wait_ns),
         share(idle_exit_ns)

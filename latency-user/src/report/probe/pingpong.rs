@@ -52,7 +52,8 @@ fn tables(series: &[PingpongSeries]) -> String {
     text += "switches and IPIs are those of a round trip, to queue, queue wait and idle exit those of a wakeup\n";
     for series in series {
         for reason in &series.verdict.reasons {
-            text += &[series.transport, " ", series.placement, ": ", reason, "\n"].concat();
+            let words = [series.transport, series.placement, &beside(series)].join(" ");
+            text += &[&words, ": ", reason, "\n"].concat();
         }
     }
     text
