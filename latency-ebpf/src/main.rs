@@ -52,6 +52,7 @@ mod waker;
 mod wakeup;
 mod walk;
 mod words;
+mod work;
 mod yields;
 
 #[panic_handler]

@@ -17,7 +17,7 @@ use latency_common::{
     loss::{Loss, N_LOSS},
     record::{N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
-    timeline::{N_STACKS, StackKey, StackWeight, Timeline},
+    timeline::{N_STACKS, N_WORKS, StackKey, StackWeight, Timeline},
     trace::{Firing, YieldCalls},
 };
 
@@ -156,6 +156,10 @@ pub(crate) static FLIGHT_RECORDS: Array<FlightRecord> = Array::with_max_entries(
 /// The heads of those rings, one entry per possible CPU.
 #[map]
 pub(crate) static FLIGHT_HEADS: Array<FlightHead> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// Functions that workers of the kernel run, by number. Full: they have no name.
+#[map]
+pub(crate) static WORKS: Array<u64> = Array::with_max_entries(N_WORKS, 0);
 
 /// How many CPUs are idle and how many tasks wait; user space reads it through a memory map.
 #[map]

@@ -246,6 +246,13 @@ impl Task {
         load(self.0, &g::TASK_PRIO)
     }
 
+    /// As `prio`, which fits.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "from -1 to 139")]
+    pub(crate) fn short_prio(self) -> i16 {
+        self.prio() as i16
+    }
+
     /// The clock of the run queue of this task's CPU, as it was last updated.
     #[inline(always)]
     pub(crate) fn queue_clock(self) -> Option<u64> {

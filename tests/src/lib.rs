@@ -16,6 +16,7 @@ mod outcome;
 pub mod probe;
 pub mod report;
 pub mod schedlat;
+pub mod spin;
 mod standing;
 pub mod truth;
 pub mod workload;

@@ -61,6 +61,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("RQ_CLOCK", "rq", "clock"),
     ("CFS_RQ_RQ", "cfs_rq", "rq"),
     ("RQ_NR_SWITCHES", "rq", "nr_switches"),
+    ("WORK_FUNCTION", "work_struct", "func"),
     ("REGS_SYSCALL_NR", "pt_regs", SYSCALL_MEMBER),
     ("REGS_FIRST_ARGUMENT", "pt_regs", ARGUMENT_MEMBER),
 ];

@@ -93,6 +93,7 @@ fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachm
             let mut attachments = Vec::new();
             if detail == Detail::Full {
                 attachments.extend(INTERRUPTS.into_iter().map(same));
+                attachments.extend(WORKS.into_iter().map(same));
             }
             attachments.extend(measuring(features));
             attachments.extend(selecting(features, needs));
@@ -141,6 +142,9 @@ const INTERRUPTS: [&str; 14] = [
     "irq_work_exit",
     "irq_work_entry",
 ];
+
+/// What tells the functions of the kernel's workers apart.
+const WORKS: [&str; 2] = ["workqueue_execute_end", "workqueue_execute_start"];
 
 /// What keeps the selection true.
 fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {

@@ -12,14 +12,17 @@ use super::{
 use crate::{
     Error,
     model::{
-        TraceEvent,
+        Report, TraceEvent,
         probe::{BusySeries, Verdict, Warning},
     },
     probe::{
         Policy,
         busy::{Spinner, Spun},
     },
-    reconcile::{self, Names, busy::explain},
+    reconcile::{
+        self, Names,
+        busy::{RunFacts, explain},
+    },
     report::probe as report,
     units::Nanos,
 };
@@ -73,7 +76,7 @@ pub(super) fn run(args: &BusyArgs) -> anyhow::Result<ExitCode> {
     let series: Vec<_> = plans
         .iter()
         .zip(&ran)
-        .map(|(plan, ran)| args.series_of(plan, ran, &names))
+        .map(|(plan, ran)| args.series_of(plan, ran, &staged.record, &names))
         .collect();
     let are_locked = ran.iter().all(|ran| ran.results[0].is_locked);
     let warnings = if are_locked {
@@ -110,19 +113,31 @@ impl BusyArgs {
         Ok(plans)
     }
 
-    fn series_of(&self, plan: &Plan, ran: &Ran<Spun>, names: &Names<'_>) -> BusySeries {
+    fn series_of(
+        &self,
+        plan: &Plan,
+        ran: &Ran<Spun>,
+        record: &Report,
+        names: &Names<'_>,
+    ) -> BusySeries {
         let Plan { setting, spinner } = plan;
         let (probe, spun) = (&ran.threads[0], &ran.results[0]);
         let is_own = |event: &&TraceEvent| event.tid() == probe.tid;
         let events: Vec<_> = ran.trace.iter().filter(is_own).copied().collect();
         let window_ns = (spun.spin.began_at_ns, spun.spin.ended_at_ns);
         let explanation = explain(&spun.gaps, window_ns, &events);
+        let rows = reconcile::rows_of(record, std::slice::from_ref(probe));
+        let facts = RunFacts {
+            names,
+            row: rows.first().copied(),
+            has_pairs: self.pairs,
+        };
         BusySeries {
             policy: probe.asked_policy.clone(),
             cpu: spinner.cpu,
             load: setting.load.to_string(),
             preemption: setting.preemption.map(|model| model.to_string()),
-            ..reconcile::busy::series(spun, &explanation, names, self.pairs)
+            ..reconcile::busy::series(spun, &explanation, &facts)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Figures, Verdict};
+use super::{Figures, RanInstead, Verdict};
 
 /// One class on one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -46,6 +46,8 @@ pub struct BusySeries {
     pub asking_ticks: u64,
     /// Of those, the ones after which the same task went on.
     pub repicked_ticks: u64,
+    /// Who ran while the probe was not on its CPU, whatever the reason.
+    pub ran_instead: Vec<RanInstead>,
     /// Every gap, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Vec<Pair>>,
@@ -78,7 +80,7 @@ pub struct GapCauses {
     pub preempted: CauseGaps,
     /// Another task had it although its class is lower, or the probe was out of quota.
     pub throttled: CauseGaps,
-    /// No event of the kernel.
+    /// No event of the kernel, or none for the most of it.
     pub unexplained: CauseGaps,
 }
 

@@ -15,7 +15,10 @@ use crate::{
     probe::busy::Gap,
 };
 
-pub use self::series::series;
+pub use self::series::{RunFacts, series};
+
+/// Time of a gap in no event that the way into the kernel and back may take, in a guest too.
+const WAY_NS: u64 = 50_000;
 
 /// What a gap was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +36,8 @@ pub enum GapCause {
     /// Another task had the CPU although its class is lower: the limit of the real-time class, or the
     /// deadline server. For a fair task: it was out of quota.
     Throttled,
-    /// No event: the hypervisor, the firmware, or a task whose switches the kernel does not show.
+    /// No event, or none for the most of it: the hypervisor, the firmware, or a task whose switches the
+    /// kernel does not show.
     Unexplained,
 }
 
@@ -77,6 +81,8 @@ pub struct ExplainedGap {
     pub kernel_ns: u64,
     /// A tick was in it.
     pub has_tick: bool,
+    /// The kernel has an event in it.
+    pub has_event: bool,
 }
 
 /// All gaps of a run.
@@ -107,28 +113,33 @@ pub fn explain(gaps: &[Gap], window_ns: (u64, u64), events: &[TraceEvent]) -> Ex
         let (before, rest) = left.split_at(n_before);
         let n_within = rest.partition_point(|event| middle_ns(event) <= gap.ended_at_ns());
         let (within, after) = rest.split_at(n_within);
-        explanation.count_ticks(before);
-        explanation.count_ticks(within);
+        let explained = Contents::of(within).explain(*gap);
+        explanation.count_ticks(before, None);
+        explanation.count_ticks(within, Some(explained.cause));
         explanation.n_events_without_gap += before.len() as u64;
-        explanation.gaps.push(Contents::of(within).explain(*gap));
+        explanation.gaps.push(explained);
         left = after;
     }
-    explanation.count_ticks(left);
+    explanation.count_ticks(left, None);
     explanation.n_events_without_gap += left.len() as u64;
     explanation
 }
 
 impl Explanation {
-    /// Ticks among `events`, which are all of a gap or of none.
-    fn count_ticks(&mut self, events: &[&TraceEvent]) {
-        let contents = Contents::of(events);
-        let asking = contents.interrupts.iter();
+    /// Ticks among `events`, which are all of a gap with this cause, or of no gap.
+    fn count_ticks(&mut self, events: &[&TraceEvent], cause: Option<GapCause>) {
+        let asking = Contents::of(events).interrupts.into_iter();
         let n_asking: u64 = asking
             .filter(|interrupt| is_tick(interrupt) && interrupt.asked_for_switch)
             .map(|_| 1)
             .sum();
         self.n_asking_ticks += n_asking;
-        if contents.waits.is_empty() {
+        // Of what is unexplained, it is not known who went on.
+        let is_other = matches!(
+            cause,
+            Some(GapCause::Preempted | GapCause::Throttled | GapCause::Unexplained)
+        );
+        if !is_other {
             self.n_repicked_ticks += n_asking;
         }
     }
@@ -153,26 +164,27 @@ impl<'a> Contents<'a> {
     }
 
     fn explain(&self, gap: Gap) -> ExplainedGap {
-        let (cause, culprit) = self.cause();
         let in_interrupts: u64 = self.interrupts.iter().map(|event| event.own_ns).sum();
-        let waited: u64 = self
-            .waits
-            .iter()
-            .map(|wait| wait.running_at_ns.saturating_sub(wait.queued_at_ns))
-            .sum();
+        let waited: u64 = self.waits.iter().map(|wait| length_of(wait)).sum();
+        let kernel_ns = in_interrupts + waited;
+        let unseen_ns = gap.length_ns.saturating_sub(kernel_ns);
+        let (cause, culprit) = if unseen_ns > WAY_NS && unseen_ns > gap.length_ns / 2 {
+            (GapCause::Unexplained, GapCulprit::Nobody)
+        } else {
+            self.cause()
+        };
         ExplainedGap {
             gap,
             cause,
             culprit,
-            kernel_ns: in_interrupts + waited,
+            kernel_ns,
             has_tick: self.interrupts.iter().any(|interrupt| is_tick(interrupt)),
+            has_event: !self.interrupts.is_empty() || !self.waits.is_empty(),
         }
     }
 
     fn cause(&self) -> (GapCause, GapCulprit) {
-        let longest =
-            |wait: &&&TracedWait| wait.running_at_ns - wait.queued_at_ns.min(wait.running_at_ns);
-        if let Some(wait) = self.waits.iter().max_by_key(longest) {
+        if let Some(wait) = self.waits.iter().max_by_key(|wait| length_of(wait)) {
             let cause = if wait.class == WaitClass::Throttled {
                 GapCause::Throttled
             } else {
@@ -201,6 +213,10 @@ fn cause_of(source: Source) -> GapCause {
         }
         _ => GapCause::Irq,
     }
+}
+
+fn length_of(wait: &TracedWait) -> u64 {
+    wait.running_at_ns.saturating_sub(wait.queued_at_ns)
 }
 
 fn is_tick(interrupt: &TracedInterrupt) -> bool {
@@ -315,6 +331,21 @@ mod tests {
         check(&preempted, GapCause::Preempted, GapCulprit::Task(8), 7_500);
         let throttled = [tick, wait(WaitClass::Throttled, 3_000, 9_500)];
         check(&throttled, GapCause::Throttled, GapCulprit::Task(8), 7_500);
+    }
+
+    #[test]
+    fn gap_whose_most_is_in_no_event_is_unexplained_and_its_tick_is_known() {
+        let mut tick = interrupt(TICK, 2_000, 4_000, 2_000);
+        tick.asked_for_switch = true;
+        let events = [TraceEvent::Interrupt(tick)];
+        let of = |length_ns| explain(&[gap(1_000, length_ns)], (0, 9_000_000), &events);
+        let short = of(2_000 + WAY_NS);
+        assert_eq!(short.gaps[0].cause, GapCause::Tick);
+        assert_eq!((short.n_asking_ticks, short.n_repicked_ticks), (1, 1));
+        let long = of(2_001 + WAY_NS);
+        assert_eq!(long.gaps[0].cause, GapCause::Unexplained);
+        assert!(long.gaps[0].has_tick && long.gaps[0].has_event);
+        assert_eq!((long.n_asking_ticks, long.n_repicked_ticks), (1, 0));
     }
 
     #[test]

@@ -7,9 +7,12 @@ use latency_common::interrupt::Source;
 use super::{ExplainedGap, Explanation, GapCause, GapCulprit};
 use crate::{
     analysis::Distribution,
-    model::probe::{BusySeries, CauseGaps, Figures, GapCauses, GapsBy, Pair, TurnFigures, Verdict},
+    model::{
+        Row,
+        probe::{BusySeries, CauseGaps, Figures, GapCauses, GapsBy, Pair, TurnFigures, Verdict},
+    },
     probe::busy::Spun,
-    reconcile::Names,
+    reconcile::{Names, ran_instead},
     units,
 };
 
@@ -22,14 +25,21 @@ const FEWEST_DISTANCES: usize = 8;
 /// The most, of the time that was lost, by which the kernel's events may be longer than their gap.
 const DISAGREEMENT_NS: u64 = 1_000;
 
-/// The figures of a run; pairs only where they were asked for. What it ran under is left to the caller.
+/// What is known of a run beside its gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct RunFacts<'a> {
+    /// Names of tasks and interrupts.
+    pub names: &'a Names<'a>,
+    /// What the recorder has of the probe's thread.
+    pub row: Option<&'a Row>,
+    /// Every gap is wanted.
+    pub has_pairs: bool,
+}
+
+/// The figures of a run. What it ran under is left to the caller.
 #[must_use]
-pub fn series(
-    spun: &Spun,
-    explanation: &Explanation,
-    names: &Names<'_>,
-    with_pairs: bool,
-) -> BusySeries {
+pub fn series(spun: &Spun, explanation: &Explanation, facts: &RunFacts<'_>) -> BusySeries {
+    let names = facts.names;
     let run_ns = spun.spin.ended_at_ns - spun.spin.began_at_ns;
     let gaps = &explanation.gaps;
     let noted_ns: u64 = gaps.iter().map(|gap| gap.gap.length_ns).sum();
@@ -55,13 +65,16 @@ pub fn series(
         lost_ns,
         lost_pct,
         gaps: lengths(gaps.iter()),
-        gaps_without_event: causes.unexplained.length.count,
+        gaps_without_event: gaps.iter().map(|gap| u64::from(!gap.has_event)).sum(),
         events_without_gap: explanation.n_events_without_gap,
         dropped_gaps: spun.spin.n_dropped,
         worst_disagreement_ns,
         asking_ticks: explanation.n_asking_ticks,
         repicked_ticks: explanation.n_repicked_ticks,
-        pairs: with_pairs.then(|| pairs(gaps, names, spun.spin.ended_at_ns)),
+        ran_instead: ran_instead(facts.row, None),
+        pairs: facts
+            .has_pairs
+            .then(|| pairs(gaps, names, spun.spin.ended_at_ns)),
         verdict,
         causes,
         ..BusySeries::default()
@@ -168,7 +181,7 @@ fn verdict(causes: &GapCauses, lost_ns: u64, run_ns: u64) -> Verdict {
     let mut reasons = Vec::new();
     if unexplained_pct >= UNEXPLAINED_PCT {
         reasons.push(format!(
-            "{} gaps without an event: the hypervisor, the firmware, or a task that the kernel hides",
+            "{} gaps without an event for the most of them: the hypervisor, the firmware, or a task that the kernel hides",
             units::count(causes.unexplained.length.count)
         ));
     }
@@ -223,6 +236,7 @@ mod tests {
             culprit,
             kernel_ns: length_ns / 2,
             has_tick: cause == GapCause::Tick,
+            has_event: cause != GapCause::Unexplained,
         }
     }
 
@@ -251,7 +265,12 @@ mod tests {
             ..Explanation::default()
         };
         let record = fixture::report();
-        series(&spun(), &explanation, &Names::of(&record, &[]), true)
+        let facts = RunFacts {
+            names: &Names::of(&record, &[]),
+            row: record.rows.first(),
+            has_pairs: true,
+        };
+        series(&spun(), &explanation, &facts)
     }
 
     #[test]

@@ -5,9 +5,10 @@ use crate::{
     analysis::Distribution,
     model::{
         Row,
-        probe::{Figures, RanInstead, Verdict, YieldSeries},
+        probe::{Figures, Verdict, YieldSeries},
     },
     probe::yields::Peer,
+    reconcile::ran_instead,
     units,
 };
 
@@ -75,7 +76,7 @@ pub fn series(sorted: &SortedCalls, facts: &CellFacts<'_>) -> YieldSeries {
         switched_ns: figures(&sorted.switched_ns),
         unswitched_ns: figures(&sorted.unswitched_ns),
         lost_ns: figures(&sorted.lost_ns),
-        ran_instead: ran_instead(facts),
+        ran_instead: ran_instead(facts.row, facts.peer_tid),
         ended_by: facts.end.key(),
         verdict: verdict(yields, switched_pct, facts),
         ..YieldSeries::default()
@@ -85,24 +86,6 @@ pub fn series(sorted: &SortedCalls, facts: &CellFacts<'_>) -> YieldSeries {
 fn figures<'a>(lengths: impl IntoIterator<Item = &'a u64>) -> Figures {
     let lengths = lengths.into_iter().map(|ns| ns.cast_signed());
     lengths.collect::<Distribution>().figures()
-}
-
-fn ran_instead(facts: &CellFacts<'_>) -> Vec<RanInstead> {
-    let blame = facts.row.map_or(&[][..], |row| &row.stats.blame);
-    blame
-        .iter()
-        .map(|blame| RanInstead {
-            comm: blame.culprit.comm.clone(),
-            tid: blame.culprit.tid,
-            tgid: blame.culprit.tgid,
-            kind: blame.culprit.kind,
-            is_peer: Some(blame.culprit.tid) == facts.peer_tid,
-            count: blame.count,
-            sum_ns: blame.sum_ns,
-            mean_ns: blame.sum_ns / blame.count.max(1),
-            max_ns: blame.max_ns,
-        })
-        .collect()
 }
 
 fn verdict(yields: u64, switched_pct: f64, facts: &CellFacts<'_>) -> Verdict {

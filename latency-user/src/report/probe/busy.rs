@@ -1,6 +1,6 @@
 //! Tables of `probe busy`: what was lost, to what, and on demand every gap.
 
-use super::{text::frame, wake::columns_of};
+use super::{text::frame, wake::columns_of, yields::ran_instead};
 use crate::{
     model::probe::{BusySeries, CauseGaps, Pair, ProbeReport},
     report::text::table,
@@ -101,7 +101,7 @@ fn details(series: &BusySeries) -> String {
         ("other CPUs (IPI)", &causes.ipi),
         ("other tasks", &causes.preempted),
         ("lower classes (throttled)", &causes.throttled),
-        ("no event (unexplained)", &causes.unexplained),
+        ("unexplained", &causes.unexplained),
     ];
     for (name, gaps) in named {
         if gaps.length.count > 0 {
@@ -149,7 +149,8 @@ fn culprits(gaps: &CauseGaps) -> Vec<Vec<String>> {
 fn closing(series: &BusySeries) -> String {
     let mut lines = vec![
         format!(
-            "{} events without a gap",
+            "{} gaps without an event, {} events without a gap",
+            units::count(series.gaps_without_event),
             units::count(series.events_without_gap)
         ),
         format!(
@@ -170,6 +171,7 @@ fn closing(series: &BusySeries) -> String {
             units::duration(series.worst_disagreement_ns)
         ));
     }
+    lines.extend(ran_instead(&series.ran_instead));
     lines.extend(series.verdict.reasons.iter().cloned());
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }

@@ -94,16 +94,7 @@ fn details(series: &YieldSeries) -> String {
 }
 
 fn closing(series: &YieldSeries) -> String {
-    let mut lines: Vec<_> = series
-        .ran_instead
-        .iter()
-        .take(N_NAMED)
-        .map(ran_instead)
-        .collect();
-    let n_more = series.ran_instead.len().saturating_sub(N_NAMED);
-    if n_more > 0 {
-        lines.push(format!("and {n_more} more"));
-    }
+    let mut lines = ran_instead(&series.ran_instead);
     if series.ended_by != "count" {
         lines.push(format!("ended by: {}", series.ended_by));
     }
@@ -118,7 +109,17 @@ fn closing(series: &YieldSeries) -> String {
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-fn ran_instead(task: &RanInstead) -> String {
+/// A line for each of those who ran instead, as far as they are named.
+pub(super) fn ran_instead(tasks: &[RanInstead]) -> Vec<String> {
+    let mut lines: Vec<_> = tasks.iter().take(N_NAMED).map(turns).collect();
+    let n_more = tasks.len().saturating_sub(N_NAMED);
+    if n_more > 0 {
+        lines.push(format!("and {n_more} more"));
+    }
+    lines
+}
+
+fn turns(task: &RanInstead) -> String {
     let name = match task.tid {
         0 => format!("{}, several threads", task.comm),
         tid => format!("{}[{tid}]", task.comm),
