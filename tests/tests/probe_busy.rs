@@ -56,10 +56,11 @@ fn per_second(count: u64, seconds: f64) -> f64 {
 
 #[test]
 fn interruptions_by_a_competitor_of_a_tenth_are_counted_and_named() -> Result<()> {
-    let line = "periodic 12 --cpu 1 --fifo 60 --interval-us 10000 --work-us 1000 --name tenth";
+    // Above whatever else the machine does, so that nothing but the two is counted.
+    let line = "periodic 12 --cpu 1 --fifo 95 --interval-us 10000 --work-us 1000 --name tenth";
     let rival = Load::workload(line)?;
     let pid = rival.pid();
-    let report = busy("--cpu 1 --policy other --for 8s")?;
+    let report = busy("--cpu 1 --policy fifo:90 --for 8s")?;
     let truth = rival.truth()?;
     let series = report.only()?;
     adds_up(series)?;
@@ -68,12 +69,12 @@ fn interruptions_by_a_competitor_of_a_tenth_are_counted_and_named() -> Result<()
     let turns = turns.with_context(|| format!("not named in {:?}", series.ran_instead))?;
     assert_eq!(turns.comm, "tenth");
     check::near("interruptions", turns.count, rounded(done), 0.02, 2)?;
-    // As gaps they are fewer where others have the CPU when it comes, or after it.
+    // As gaps they are fewer where the deadline server has the CPU when it comes: once a second.
     let by = &series.causes.preempted.by;
     let found = by.iter().find(|row| row.tid == Some(pid));
     let found = found.with_context(|| format!("not named in {by:?}"))?;
     assert_eq!(found.name, "tenth");
-    check::near("gaps", found.count, rounded(done), 0.15, 2)?;
+    check::near("gaps", found.count, rounded(done), 0.03, 2)?;
     // Each is the work and two switches.
     let work_ns = truth.counters.exec_ns / truth.number("activations")?;
     let mean_ns = turns.sum_ns / turns.count;

@@ -28,7 +28,7 @@ enum Probe {
     Wake(Box<wake::WakeArgs>),
     /// How long do two threads take to hand a token to and fro, and by where they run?
     Pingpong(Box<pingpong::PingpongArgs>),
-    /// Does sched_yield switch, to whom, and what does a call cost?
+    /// Does `sched_yield` switch, to whom, and what does a call cost?
     Yield(Box<yields::YieldArgs>),
     /// What interrupts a thread that never sleeps, and for how long?
     Busy(Box<busy::BusyArgs>),
