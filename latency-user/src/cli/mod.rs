@@ -114,6 +114,7 @@ mod tests {
         insta::assert_snapshot!("help_record", help(&["record"]));
         insta::assert_snapshot!("help_doctor", help(&["doctor"]));
         insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
+        insta::assert_snapshot!("help_probe_pingpong", help(&["probe", "pingpong"]));
         insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));
     }
 

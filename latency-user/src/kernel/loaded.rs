@@ -26,7 +26,6 @@ use latency_common::{
 use super::{
     btf::KernelTypes,
     bytes::{from_bytes, read_all},
-    caches::last_level_cache,
     features::Features,
     flight::FlightRings,
     idle::{self, IdleMeter},
@@ -38,6 +37,7 @@ use super::{
 use crate::{
     Error,
     model::{InterruptTotal, StackTally, TraceEvent},
+    topology::last_level_cache,
 };
 
 /// A record of the ring.
