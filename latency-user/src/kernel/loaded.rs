@@ -79,6 +79,7 @@ pub struct Kernel {
     sources: PerCpuArray<MapData, InterruptCounters>,
     stacks: StackTraceMap<MapData>,
     stack_weights: PerCpuHashMap<MapData, StackKey, StackWeight>,
+    works: Array<MapData, u64>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
     shared_hists: PerCpuArray<MapData, HistSlot>,
@@ -121,6 +122,7 @@ impl Kernel {
             sources: take(&mut ebpf, "SOURCES")?,
             stacks: take(&mut ebpf, "STACKS")?,
             stack_weights: take(&mut ebpf, "STACK_WEIGHTS")?,
+            works: take(&mut ebpf, "WORKS")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
@@ -305,6 +307,12 @@ impl Kernel {
             |_| Vec::new(),
             |stack| stack.frames().iter().map(|frame| frame.ip).collect(),
         )
+    }
+
+    /// The address of the function with this number that workers of the kernel run.
+    #[must_use]
+    pub fn work(&self, number: u32) -> Option<u64> {
+        self.works.get(&number, 0).ok()
     }
 
     /// Losses by kind, over all CPUs.

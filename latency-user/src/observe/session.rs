@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
-    interrupts::InterruptBase, options::SessionOptions, paths, paths::Paths, switches::Reading,
+    interrupts::InterruptBase, names::Names, options::SessionOptions, switches::Reading,
     targets::Targets, threshold::Threshold, waits::LongWaits,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         Rights, btf::KernelTypes,
     },
     model::{
-        Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
+        Autopsy, Buckets, DumpReason, Flight, KernelNames, Losses, Observation, Tally, TaskRow,
         TraceEvent, WaitEvent,
     },
 };
@@ -56,7 +56,7 @@ pub struct Session {
     waits: LongWaits,
     /// None where no stacks are taken.
     threshold: Option<Threshold>,
-    paths: Paths,
+    names: Names,
     trace: Vec<TraceEvent>,
     n_malformed: u64,
 }
@@ -76,7 +76,7 @@ impl Session {
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let cgroups = CgroupNames::read(options.targets.hierarchy.as_ref());
         let load = options.load(threshold.ns());
-        let paths = Paths::new(options.over_ns.is_some());
+        let names = Names::new(options.names_early);
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
         drop(types);
@@ -110,7 +110,7 @@ impl Session {
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
             threshold: (options.detail == Detail::Full).then_some(threshold),
-            paths,
+            names,
             trace: Vec::new(),
             n_malformed: 0,
         };
@@ -161,10 +161,9 @@ impl Session {
         self.waits.take_over()
     }
 
-    /// Names for the stacks of these waits.
-    pub fn paths_of(&mut self, events: &[WaitEvent]) -> KernelPaths {
-        self.paths
-            .of(&self.kernel, paths::ids_of_waits(events), false)
+    /// Names for these waits.
+    pub fn names_of(&mut self, events: &[WaitEvent]) -> KernelNames {
+        self.names.of_waits(&self.kernel, events)
     }
 
     /// Names of device interrupts by number, as they are now.
@@ -227,7 +226,7 @@ impl Session {
         }
     }
 
-    /// Everything since the start, at its end: a snapshot with the stacks, which have no names yet.
+    /// Everything since the start, at its end: a snapshot with the stacks. Functions may have no names yet.
     pub fn last_snapshot(&mut self) -> Result<Observation, Error> {
         let mut last = self.snapshot()?;
         last.stacks = self.kernel.stacks();
@@ -235,10 +234,9 @@ impl Session {
         Ok(last)
     }
 
-    /// Names the stacks of the last snapshot. It takes a tenth of a second, which is not of the recording.
-    pub fn name_stacks(&mut self, last: &mut Observation) {
-        let ids = paths::ids_of_tallies(&last.stacks).chain(paths::ids_of_waits(&last.longest));
-        last.paths = self.paths.of(&self.kernel, ids, true);
+    /// Names the functions of the last snapshot. It takes a tenth of a second, which is not of the recording.
+    pub fn name_functions(&mut self, last: &mut Observation) {
+        self.names.name(&self.kernel, last);
     }
 
     /// Everything since the start, now.
@@ -268,7 +266,7 @@ impl Session {
         let cpus = Reading::take(&self.kernel).since(&self.first);
         let unsent = self.unsent();
         let losses = self.losses(&rows, &unsent, cpus.missed_switches);
-        Ok(Observation {
+        let mut snapshot = Observation {
             start_at_ns: self.start_at_ns,
             start_wall_ns: self.start_wall_ns,
             end_at_ns,
@@ -277,14 +275,16 @@ impl Session {
             irq_names: interrupts::irq_names(),
             longest: self.waits.longest().to_vec(),
             stacks: Vec::new(),
-            paths: KernelPaths::new(),
+            names: KernelNames::default(),
             stacks_over_ns: None,
             cpus,
             losses,
             idle_while_runnable: self.kernel.idle.as_ref().and_then(IdleMeter::read),
             cost: self.cost.sample(),
             rows,
-        })
+        };
+        self.names.name_early(&self.kernel, &mut snapshot);
+        Ok(snapshot)
     }
 
     /// What no row holds.
