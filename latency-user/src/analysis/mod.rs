@@ -29,6 +29,7 @@ use latency_common::hist::N_HISTS;
 pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub(crate) use self::merge::{add_buckets, sum};
+pub(crate) use self::rows::{TableRow, merged};
 use crate::model::{
     Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,
     RowIdent, Tally, Window,

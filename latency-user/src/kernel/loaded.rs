@@ -17,7 +17,7 @@ use latency_common::{
     hist::{HistSlot, N_HISTS},
     interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
+    record::{BlameRecord, CgroupRecord, RecordTag, TaskRecord, WaitRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
 };
@@ -48,6 +48,8 @@ pub enum Record {
     Cgroup(Box<CgroupRecord>),
     /// A long wait has ended.
     Wait(Box<WaitRecord>),
+    /// A culprit found no row.
+    Blame(BlameRecord),
     /// Of a shape that is not known.
     Malformed,
 }
@@ -248,6 +250,9 @@ impl Kernel {
             }
             (tag, len) if tag == RecordTag::Wait as u64 && len == size_of::<WaitRecord>() => {
                 Record::Wait(Box::new(from_bytes(&item)))
+            }
+            (tag, len) if tag == RecordTag::Blame as u64 && len == size_of::<BlameRecord>() => {
+                Record::Blame(from_bytes(&item))
             }
             _ => Record::Malformed,
         })

@@ -78,6 +78,8 @@ pub struct Losses {
     pub cgroup_names: u64,
     /// Long waits without their story (ring full); their time is in the sums.
     pub wait_records: u64,
+    /// Culprits without a name (ring full); their time is in the parts.
+    pub blame_records: u64,
     /// Interrupts whose begin or end was not seen; their time is in the tasks'.
     pub unpaired_interrupts: u64,
     /// Events of traced threads that found their ring full; the figures of the threads have them.

@@ -12,6 +12,7 @@ mod glob;
 mod interrupts;
 mod names;
 mod options;
+mod sent;
 mod session;
 mod switches;
 mod targets;

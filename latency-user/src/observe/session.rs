@@ -10,8 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
-    interrupts::InterruptBase, names::Names, options::SessionOptions, switches::Reading,
-    targets::Targets, threshold::Threshold, waits::LongWaits,
+    interrupts::InterruptBase, names::Names, options::SessionOptions, sent::SentCulprits,
+    switches::Reading, targets::Targets, threshold::Threshold, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
@@ -54,6 +54,7 @@ pub struct Session {
     n_folded: u64,
     orphans: [Buckets; N_HISTS],
     waits: LongWaits,
+    sent: SentCulprits,
     /// None where no stacks are taken.
     threshold: Option<Threshold>,
     names: Names,
@@ -109,6 +110,7 @@ impl Session {
             n_folded: 0,
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
+            sent: SentCulprits::default(),
             threshold: (options.detail == Detail::Full).then_some(threshold),
             names,
             trace: Vec::new(),
@@ -192,11 +194,14 @@ impl Session {
             match record {
                 Record::Exit(record) => {
                     let pool = &mut self.kernel.pool;
-                    let row = convert::row(&record, pool, &self.cgroups, std::process::id());
+                    let mut row = convert::row(&record, pool, &self.cgroups, std::process::id());
+                    let from = &record.counters.attribution;
+                    self.sent.complete_last(&mut row, from, &self.cgroups);
                     self.keep(row);
                 }
                 Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
                 Record::Wait(record) => self.waits.add(&record, &self.cgroups),
+                Record::Blame(record) => self.sent.add(&record, &self.cgroups),
                 Record::Malformed => self.n_malformed += 1,
             }
         }
@@ -244,6 +249,7 @@ impl Session {
         self.drain();
         self.cgroups.refresh();
         let n_ended = self.ended.len();
+        self.sent.begin_snapshot();
         let records = self.kernel.rows()?;
         let mut rows: Vec<_> = records
             .iter()
@@ -258,6 +264,11 @@ impl Session {
             .collect();
         // A task that ended while rows were written may be in both: its record is the later one.
         self.drain();
+        for (row, record) in rows.iter_mut().zip(&records) {
+            let from = &record.counters.attribution;
+            self.sent.complete(row, from, &self.cgroups);
+        }
+        self.sent.end_snapshot(&self.cgroups);
         let just_ended: HashSet<_> = self.ended[n_ended..].iter().map(identity).collect();
         rows.retain(|row| !just_ended.contains(&identity(row)));
         let end_at_ns = monotonic_ns();
@@ -322,6 +333,7 @@ impl Session {
             folded_rows: self.n_folded,
             recursion_misses: self.kernel.run_totals().recursion_misses,
             malformed_records: self.n_malformed,
+            blame_records: losses.blame_records + self.sent.n_dropped(),
             ..losses
         }
     }

@@ -10,9 +10,9 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Amount {
-    pub(super) count: u64,
-    pub(super) sum_ns: u64,
+pub(crate) struct Amount {
+    pub(crate) count: u64,
+    pub(crate) sum_ns: u64,
 }
 
 impl Amount {
@@ -36,7 +36,7 @@ impl Amount {
 }
 
 /// A row of a table.
-pub(super) trait TableRow: Clone {
+pub(crate) trait TableRow: Clone {
     /// What makes two rows one.
     type Key: Copy + Ord;
 
@@ -60,7 +60,7 @@ pub(super) trait TableRow: Clone {
 }
 
 /// Equal rows as one, the largest first.
-pub(super) fn merged<R: TableRow>(mut rows: Vec<R>) -> Vec<R> {
+pub(crate) fn merged<R: TableRow>(mut rows: Vec<R>) -> Vec<R> {
     rows.sort_by_key(TableRow::key);
     rows.dedup_by(|from, into| {
         let is_same = from.key() == into.key();
