@@ -100,7 +100,7 @@ pub(crate) static SHARED_HISTS: PerCpuArray<HistSlot> =
 #[map]
 pub(crate) static UNSENT: PerCpuArray<TaskCounters> = PerCpuArray::with_max_entries(1, 0);
 
-/// Records of ended tasks, new cgroups and long waits; user space sets the size. Full: counted as loss.
+/// Records of ended tasks, new cgroups, long waits and culprits without a row; user space sets the size. Full: counted as loss.
 #[map]
 pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
@@ -164,6 +164,10 @@ pub(crate) static FLIGHT_HEADS: Array<FlightHead> = Array::with_max_entries(1, B
 /// Functions that workers of the kernel run, by number. Full: they have no name.
 #[map]
 pub(crate) static WORKS: Array<u64> = Array::with_max_entries(N_WORKS, 0);
+
+/// How many tasks have sent culprits.
+#[map]
+pub(crate) static SENDERS: Array<u64> = Array::with_max_entries(1, 0);
 
 /// How many CPUs are idle and how many tasks wait; user space reads it through a memory map.
 #[map]

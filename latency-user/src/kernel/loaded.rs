@@ -17,7 +17,7 @@ use latency_common::{
     hist::{HistSlot, N_HISTS},
     interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{CgroupRecord, Exits, RecordTag, TaskRecord, WaitRecord},
+    record::{BlameRecord, CgroupRecord, Exits, RecordTag, TaskRecord, WaitRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
     trace::YieldCalls,
@@ -49,6 +49,8 @@ pub enum Record {
     Cgroup(Box<CgroupRecord>),
     /// A long wait has ended.
     Wait(Box<WaitRecord>),
+    /// A culprit found no row.
+    Blame(BlameRecord),
     /// Of a shape that is not known.
     Malformed,
 }
@@ -82,6 +84,7 @@ pub struct Kernel {
     sources: PerCpuArray<MapData, InterruptCounters>,
     stacks: StackTraceMap<MapData>,
     stack_weights: PerCpuHashMap<MapData, StackKey, StackWeight>,
+    works: Array<MapData, u64>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
     exits: PerCpuArray<MapData, Exits>,
@@ -128,6 +131,7 @@ impl Kernel {
             sources: take(&mut ebpf, "SOURCES")?,
             stacks: take(&mut ebpf, "STACKS")?,
             stack_weights: take(&mut ebpf, "STACK_WEIGHTS")?,
+            works: take(&mut ebpf, "WORKS")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
             exits: take(&mut ebpf, "EXITS")?,
@@ -246,6 +250,9 @@ impl Kernel {
             (tag, len) if tag == RecordTag::Wait as u64 && len == size_of::<WaitRecord>() => {
                 Record::Wait(Box::new(from_bytes(&item)))
             }
+            (tag, len) if tag == RecordTag::Blame as u64 && len == size_of::<BlameRecord>() => {
+                Record::Blame(from_bytes(&item))
+            }
             _ => Record::Malformed,
         })
     }
@@ -311,6 +318,12 @@ impl Kernel {
             |_| Vec::new(),
             |stack| stack.frames().iter().map(|frame| frame.ip).collect(),
         )
+    }
+
+    /// The address of the function with this number that workers of the kernel run.
+    #[must_use]
+    pub fn work(&self, number: u32) -> Option<u64> {
+        self.works.get(&number, 0).ok()
     }
 
     /// Losses by kind, over all CPUs.
