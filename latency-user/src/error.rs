@@ -86,6 +86,8 @@ pub enum Error {
     Output { path: PathBuf, source: io::Error },
     #[error("cannot write the flight recorder's {}: {source}", path.display())]
     FlightOutput { path: PathBuf, source: io::Error },
+    #[error("this machine has no two CPUs for --placement {0}")]
+    NoPlacement(String),
     #[error("the load '{load}' cannot run: {why}")]
     Load { load: String, why: String },
     #[error("the preemption model of this kernel cannot be switched: {why}")]
@@ -161,10 +163,9 @@ impl Error {
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()
             }
+            Self::NoPlacement(_) => "`--placement auto,same` is possible everywhere".into(),
             Self::Load { .. } => "choose another load with --load, or leave it out".into(),
-            Self::Preemption { .. } => {
-                "leave out --preempt, and boot with preempt=MODEL to compare models".into()
-            }
+            Self::Preemption { .. } => "boot with preempt=MODEL to compare models".into(),
             Self::Command { .. } => "check the command's name and its permissions".into(),
             Self::NoCpu { .. } => "--cpu takes numbers and ranges of CPUs that are online, or all".into(),
             Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),

@@ -75,8 +75,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             Error::BadGlob { .. }
             | Error::TooManyGlobs(_)
             | Error::Conflict { .. }
-            | Error::NoCpu { .. }
-            | Error::TooShort { .. },
+            | Error::TooShort { .. }
+            | Error::NoCpu { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,
@@ -114,6 +114,7 @@ mod tests {
         insta::assert_snapshot!("help_record", help(&["record"]));
         insta::assert_snapshot!("help_doctor", help(&["doctor"]));
         insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
+        insta::assert_snapshot!("help_probe_pingpong", help(&["probe", "pingpong"]));
         insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));
     }
 

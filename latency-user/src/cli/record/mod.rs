@@ -299,6 +299,7 @@ impl RecordArgs {
             ring_bytes: self.ring_bytes,
             over_ns: self.over.map(Nanos::as_ns),
             stacks_over_ns: self.stacks_over.map(Nanos::as_ns),
+            names_early: self.over.is_some() || self.interval.is_some(),
             needs_paths: matches!(self.format, Format::Folded),
             command: self.command.clone(),
             flight: self.flight.map(|window| FlightSize {
