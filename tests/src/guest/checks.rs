@@ -1,6 +1,9 @@
 //! The checks of the VM, in the order in which they run; the last one changes the kernel for good.
 
-use std::{fs, thread, time::Duration};
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -10,6 +13,7 @@ use crate::{
     check,
     load::Load,
     observe::Observed,
+    probe,
     report::{Report, Row},
     schedlat::Schedlat,
     truth::n_cpus,
@@ -19,7 +23,7 @@ use crate::{
 type Check = fn() -> Result<String>;
 
 /// Every check.
-pub(super) const ALL: [(&str, Check); 12] = [
+pub(super) const ALL: [(&str, Check); 13] = [
     ("doctor", doctor),
     ("record_everything", record_everything),
     ("burners_lose_the_cpu_to_the_slice_timer", burners),
@@ -33,6 +37,7 @@ pub(super) const ALL: [(&str, Check); 12] = [
     ("cgroup_v2_selects", cgroup_selects),
     ("cgroup_quota_throttles", cgroup_throttles),
     ("flight_recorder_dumps", flight),
+    ("probe_wake_is_matched", probe_wake),
     ("membarrier_and_proc_stress_is_survived", stress),
     ("lockdown_confidentiality", lockdown),
 ];
@@ -236,7 +241,6 @@ fn cgroup_throttles() -> Result<String> {
     Ok(format!("{} waits", throttled.count))
 }
 
-/// Kernel-facts of 7.x: this load has brought kernels down under careless attach points.
 fn flight() -> Result<String> {
     let _load = Load::workload("burn 30")?;
     let recording = Schedlat::record().args(FLIGHT).lasting(2.0);
@@ -250,6 +254,20 @@ fn flight() -> Result<String> {
     Ok(format!("{n_events} events"))
 }
 
+/// The phases are differences of clock readings, so that they add up however slow the machine is.
+fn probe_wake() -> Result<String> {
+    let document = probe::wake("--cpu 0 --policy fifo:80 --interval 20ms --for 3s")?;
+    let series = document.only()?;
+    ensure!(series.samples.matched > 50, "{:?}", series.samples);
+    ensure!(series.disagreement.max_ns <= 100, "{series:?}");
+    Ok(format!(
+        "{} of {} matched",
+        series.samples.matched, series.samples.taken
+    ))
+}
+
+/// Kernel-facts of 7.x: this load has brought kernels down under careless attach points. The yield probe
+/// has one more of them than a recording.
 fn stress() -> Result<String> {
     let lines = [
         "membarrier 25",
@@ -265,7 +283,10 @@ fn stress() -> Result<String> {
         .into_iter()
         .collect::<Result<Vec<_>>>()?;
     let recording = Schedlat::record().args(FLIGHT).start()?;
-    thread::sleep(Duration::from_secs(20));
+    let start = Instant::now();
+    let probed = probe::probe("yield --cpu 0 --count 100000").run()?;
+    probed.success()?;
+    thread::sleep(Duration::from_secs(20).saturating_sub(start.elapsed()));
     let report = recording.stop()?;
     drop(loads);
     check::switches_agree(&report.audit, n_cpus()?)?;
