@@ -102,7 +102,7 @@ pub struct Culprit {
     pub cgroup_id: u64,
     /// Stretches; 0 is a free row.
     pub count: u32,
-    /// A [`crate::timeline::Runner`]; 0 for several tasks of this name.
+    /// A [`crate::timeline::Runner`]; without thread for several tasks of this name.
     pub tid: u32,
     /// Process id; 0 for several.
     pub tgid: u32,
@@ -229,7 +229,7 @@ pub struct WakePath {
 pub struct Attribution {
     /// Time of waits that ended, by [`Part`].
     pub parts: [u64; N_PARTS],
-    /// Of the other tasks' part, what has no culprit: the rows were too few.
+    /// Of the other tasks' part, what has no culprit: neither a row nor the ring had room.
     pub dropped_culprits_ns: u64,
     /// While it ran.
     pub stolen: Stolen,
@@ -241,4 +241,8 @@ pub struct Attribution {
     pub wake_path: WakePath,
     /// By whom.
     pub wakers: [Waker; N_WAKERS],
+    /// Time of culprits that found no row and were sent ([`crate::record::BlameRecord`]).
+    pub sent_culprits_ns: u64,
+    /// The number under which they were sent, of this task alone; 0 while none was.
+    pub sender: u64,
 }

@@ -24,10 +24,12 @@ pub enum Loss {
     Stacks = 8,
     /// An event of a traced thread found the ring full.
     TraceRecords = 9,
+    /// A culprit found neither a row nor room in the ring: its time has no name.
+    BlameRecords = 10,
 }
 
 /// Number of loss kinds.
-pub const N_LOSS: usize = 10;
+pub const N_LOSS: usize = 11;
 
 impl Loss {
     /// Every kind, in the order of its number.
@@ -42,5 +44,6 @@ impl Loss {
         Self::UnpairedInterrupts,
         Self::Stacks,
         Self::TraceRecords,
+        Self::BlameRecords,
     ];
 }

@@ -8,7 +8,7 @@ use crate::{
     hist::HistSlot,
     idle::{IdleCounts, IdleSums},
     interrupt::InterruptCounters,
-    record::{CgroupRecord, N_WAIT_STINTS, TaskRecord, WaitRecord},
+    record::{BlameRecord, CgroupRecord, Exits, N_WAIT_STINTS, TaskRecord, WaitRecord},
     select::{Control, Glob},
     timeline::{
         MAX_DEPTH, N_FACES, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline,
@@ -25,14 +25,16 @@ macro_rules! pod {
 }
 
 pod! {
-    Attribution = N_PARTS * 8 + 8 + 48 + N_CULPRITS * 56 + N_INTERRUPTS * 16 + 32 + 5 * 32 + 8 + N_WAKERS * 48,
+    Attribution = N_PARTS * 8 + 8 + 48 + N_CULPRITS * 56 + N_INTERRUPTS * 16 + 32 + 5 * 32 + 8 + N_WAKERS * 48 + 16,
     TaskCounters = 8 * 8 + 32 + 12 * 32 + 4 * 8 + 12 * 8 + 8 * 40 + size_of::<Attribution>(),
     TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + N_PARTS * 8 + 48 + size_of::<TaskCounters>(),
     WaitRecord = 7 * 8 + N_PARTS * 8 + 8 + 10 * 4 + 3 * 16 + N_WAIT_STINTS * (56 + 32),
     InterruptCounters = 24,
+    Exits = 16,
     StackKey = 24,
     StackWeight = 16,
     Timeline = 64 + MAX_DEPTH * 24 + 64 + N_STINTS * 24 + N_FACES * 48 + N_RECENT_INTERRUPTS * 32,
+    BlameRecord = 3 * 8 + 56,
     CgroupRecord = 16 + 256,
     CpuState = 128,
     FlightHead = 64,

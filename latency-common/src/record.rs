@@ -1,7 +1,7 @@
 //! What crosses from the kernel to user space: a task's row, the end of a task, the name of a cgroup.
 
 use crate::{
-    attribution::{N_PARTS, Stolen},
+    attribution::{Culprit, N_PARTS, Stolen},
     counters::TaskCounters,
     hist::N_TASK_HISTS,
     interrupt::Source,
@@ -21,6 +21,8 @@ pub enum RecordTag {
     Cgroup = 2,
     /// A [`WaitRecord`].
     Wait = 3,
+    /// A [`BlameRecord`].
+    Blame = 4,
 }
 
 /// State of a task at the time of a snapshot, as `TaskRecord::state`.
@@ -87,6 +89,16 @@ pub struct TaskRecord {
     pub counters: TaskCounters,
 }
 
+/// Measured tasks that end, on one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exits {
+    /// Began to end here.
+    pub begun: u64,
+    /// Of those that began to end anywhere: had their last switch-out here, where their row is sent.
+    pub ended: u64,
+}
+
 /// A cgroup that was made while recording.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +109,20 @@ pub struct CgroupRecord {
     pub id: u64,
     /// Its path below the root of the hierarchy, NUL-terminated.
     pub path: [u8; CGROUP_PATH_BYTES],
+}
+
+/// A culprit that found no row in the storage of the task that waited for it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlameRecord {
+    /// [`RecordTag::Blame`].
+    pub tag: u64,
+    /// `Attribution::sender` of the task that waited.
+    pub sender: u64,
+    /// `Attribution::sent_culprits_ns` of that task, this record included.
+    pub sent_ns: u64,
+    /// Who was in the way.
+    pub culprit: Culprit,
 }
 
 /// Waits that are kept as the longest, of each CPU and in the report.

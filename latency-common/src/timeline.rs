@@ -53,6 +53,12 @@ impl Runner {
         self.0 & (MAX_TID - 1)
     }
 
+    /// Whatever thread works on the same function.
+    #[must_use]
+    pub const fn any_thread(self) -> Self {
+        Self::new(0, self.work())
+    }
+
     /// The number of the function that it works on, 0 for none.
     #[must_use]
     pub const fn work(self) -> u32 {

@@ -1,18 +1,19 @@
 //! Who was in the way: rows of culprits and of interrupts in the task's own storage.
 //!
 //! Few rows must do. A culprit that finds none takes that of the one which cost least so far, which
-//! joins those of its name; a name that finds no row either is *unattributed*: counted, without name.
+//! joins those of its name; a name that finds no row either is sent to user space.
 
 use latency_common::{
     attribution::{Attribution, Culprit, CulpritKind, N_CULPRIT_TASKS, N_INTERRUPTS},
     interrupt::Source,
-    timeline::{Face, RecentInterrupt, Timeline},
+    timeline::{Face, RecentInterrupt, Runner, Timeline},
 };
 
 use crate::{
     cgroup::cgroup_id,
     given::{given, given_mut},
     maps::word,
+    sent::{send_row, send_stretch},
     state::TaskState,
     task::Task,
     timeline::face,
@@ -73,7 +74,7 @@ pub(crate) fn add(row: &mut Culprit, ns: u64) {
     row.count += 1;
 }
 
-/// Returns 1 where it found a row.
+/// Returns 0 where nobody knows whose it was, or where neither a row nor the ring had room.
 ///
 /// VERIFIER: exported, so that the kernel verifies it once and not at each turn of its callers' loops.
 #[unsafe(no_mangle)]
@@ -112,10 +113,16 @@ extern "C" fn blame_another(
         return 0;
     };
     let kind = kind(face, victim) as u16;
+    let (to, by) = (&raw mut *attribution, &raw const *face);
     if ns < least_ns {
-        return blame_name(&raw mut *attribution, &raw const *face, kind, ns);
+        return u32::from(
+            blame_name(to, by, tid, kind, ns) != 0 || send_stretch(to, by, tid, kind, ns) != 0,
+        );
     }
-    free_row(&raw mut *attribution, least);
+    let lost = free_row(to, least);
+    if lost != 0 {
+        send_row(to, least, lost - 1);
+    }
     let Some(row) = attribution.culprits.get_mut(least as usize) else {
         return 0;
     };
@@ -153,20 +160,23 @@ fn kind(culprit: &Face, victim: &Victim) -> CulpritKind {
 extern "C" fn blame_name(
     attribution: *mut Attribution,
     face: *const Face,
+    runner: u32,
     kind: u16,
     ns: u64,
 ) -> u32 {
     let (Some(attribution), Some(face)) = (given_mut(attribution), given(face)) else {
         return 0;
     };
+    let work = Runner(runner).any_thread().0;
     let (_, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
     for row in names {
         if row.count == 0 {
+            row.tid = work;
             row.kind = kind;
             row.prio = face.prio;
             row.cgroup_id = face.cgroup_id;
             copy_name(&mut row.comm, &face.comm);
-        } else if !is_same_name(&row.comm, &face.comm) || row.kind != kind {
+        } else if !is_same_name(&row.comm, &face.comm) || row.kind != kind || row.tid != work {
             continue;
         }
         add(row, ns);
@@ -175,7 +185,8 @@ extern "C" fn blame_name(
     0
 }
 
-/// Adds a culprit that loses its row to those of its name.
+/// Adds a culprit that loses its row to those of its name; where there is no room, returns the number,
+/// plus one, of the row that has to go: that one, or a name which cost less.
 ///
 /// VERIFIER: as above.
 #[unsafe(no_mangle)]
@@ -185,44 +196,42 @@ extern "C" fn free_row(attribution: *mut Attribution, lost: u32) -> u32 {
         return 0;
     };
     let (tasks, names) = attribution.culprits.split_at_mut(N_CULPRIT_TASKS);
+    let number = lost + 1;
     let Some(lost) = tasks.get(lost as usize) else {
         return 0;
     };
     if lost.count == 0 {
         return 0;
     }
-    let mut least = 0;
-    let mut least_ns = u64::MAX;
-    for (index, row) in names.iter_mut().enumerate() {
-        if row.count == 0 || (is_same_name(&row.comm, &lost.comm) && row.kind == lost.kind) {
+    let mut least = number;
+    let mut least_ns = lost.sum_ns;
+    for (index, row) in (0..).zip(names.iter_mut()) {
+        if row.count == 0 || is_same(row, lost) {
             merge(row, lost);
             return 0;
         }
         if row.sum_ns < least_ns {
             least_ns = row.sum_ns;
-            least = index;
+            least = word(N_CULPRIT_TASKS) + index + 1;
         }
     }
-    let mut dropped_ns = lost.sum_ns;
-    if least_ns < lost.sum_ns
-        && let Some(row) = names.get_mut(least)
-    {
-        dropped_ns = least_ns;
-        row.sum_ns = 0;
-        row.max_ns = 0;
-        row.count = 0;
-        merge(row, lost);
-    }
-    attribution.dropped_culprits_ns += dropped_ns;
-    0
+    least
 }
 
 #[inline(always)]
-fn merge(row: &mut Culprit, from: &Culprit) {
+fn is_same(name: &Culprit, lost: &Culprit) -> bool {
+    is_same_name(&name.comm, &lost.comm)
+        && name.kind == lost.kind
+        && name.tid == Runner(lost.tid).any_thread().0
+}
+
+/// Adds a row to that of its name.
+#[inline(always)]
+pub(crate) fn merge(row: &mut Culprit, from: &Culprit) {
     row.sum_ns += from.sum_ns;
     row.max_ns = row.max_ns.max(from.max_ns);
     row.count += from.count;
-    row.tid = 0;
+    row.tid = Runner(from.tid).any_thread().0;
     row.tgid = 0;
     row.kind = from.kind;
     row.prio = from.prio;

@@ -39,6 +39,7 @@ mod rows;
 mod sched;
 mod segment;
 mod select;
+mod sent;
 mod stack;
 mod state;
 mod task;

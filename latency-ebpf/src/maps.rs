@@ -15,7 +15,7 @@ use latency_common::{
     idle::{IdleCounts, IdleSums},
     interrupt::{InterruptCounters, N_SOURCES},
     loss::{Loss, N_LOSS},
-    record::{N_LONGEST, TaskRecord},
+    record::{Exits, N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
     timeline::{N_STACKS, N_WORKS, StackKey, StackWeight, Timeline},
     trace::{Firing, YieldCalls},
@@ -100,7 +100,7 @@ pub(crate) static SHARED_HISTS: PerCpuArray<HistSlot> =
 #[map]
 pub(crate) static UNSENT: PerCpuArray<TaskCounters> = PerCpuArray::with_max_entries(1, 0);
 
-/// Records of ended tasks, new cgroups and long waits; user space sets the size. Full: counted as loss.
+/// Records of ended tasks, new cgroups, long waits and culprits without a row; user space sets the size. Full: counted as loss.
 #[map]
 pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
@@ -123,6 +123,10 @@ pub(crate) static ROW: PerCpuArray<TaskRecord> = PerCpuArray::with_max_entries(1
 /// Losses by kind.
 #[map]
 pub(crate) static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(word(N_LOSS), 0);
+
+/// Ends of measured tasks, begun and seen.
+#[map]
+pub(crate) static EXITS: PerCpuArray<Exits> = PerCpuArray::with_max_entries(1, 0);
 
 /// What user space changes while programs run.
 #[map]
@@ -160,6 +164,10 @@ pub(crate) static FLIGHT_HEADS: Array<FlightHead> = Array::with_max_entries(1, B
 /// Functions that workers of the kernel run, by number. Full: they have no name.
 #[map]
 pub(crate) static WORKS: Array<u64> = Array::with_max_entries(N_WORKS, 0);
+
+/// How many tasks have sent culprits.
+#[map]
+pub(crate) static SENDERS: Array<u64> = Array::with_max_entries(1, 0);
 
 /// How many CPUs are idle and how many tasks wait; user space reads it through a memory map.
 #[map]

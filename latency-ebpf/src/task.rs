@@ -14,6 +14,7 @@ use crate::globals::{self as g, Global};
 
 /// The task runs kernel code only.
 const PF_KTHREAD: u32 = 0x0020_0000;
+const PF_WQ_WORKER: u32 = 0x0000_0020;
 /// State bit of the last switch-out.
 const TASK_DEAD: u64 = 0x80;
 /// Priorities below this belong to the real-time classes.
@@ -175,6 +176,12 @@ impl Task {
     #[inline(always)]
     pub(crate) fn is_kthread(self) -> bool {
         load::<u32>(self.0, &g::TASK_FLAGS) & PF_KTHREAD != 0
+    }
+
+    /// Whether it is a thread that works on what the kernel's work queues hold.
+    #[inline(always)]
+    pub(crate) fn is_worker(self) -> bool {
+        load::<u32>(self.0, &g::TASK_FLAGS) & PF_WQ_WORKER != 0
     }
 
     /// 0 fair, 1 real-time, 2 deadline. The stopper is told apart by `is_stopper`.

@@ -57,7 +57,8 @@ fn keep_attribution(total: &mut Attribution, from: &Attribution) {
     for (to, part) in total.parts.iter_mut().zip(&from.parts) {
         *to += part;
     }
-    total.dropped_culprits_ns += from.dropped_culprits_ns;
+    // What was sent is kept with a row, which this task has lost.
+    total.dropped_culprits_ns += from.dropped_culprits_ns + from.sent_culprits_ns;
     for row in &from.culprits {
         total.dropped_culprits_ns += row.sum_ns;
     }

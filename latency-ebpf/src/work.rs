@@ -47,11 +47,16 @@ fn function(work: *const u8) -> Option<u64> {
 
 #[inline(always)]
 fn change(number: u32) -> i32 {
+    let worker = Task::current();
+    // A softirq may do a worker's work in whatever task it came upon.
+    if !worker.is_worker() {
+        return 0;
+    }
     // SAFETY: the helper has no precondition.
     if let Some(timeline) = timeline(unsafe { bpf_get_smp_processor_id() }) {
         // SAFETY: the helper has no precondition.
         let now = unsafe { bpf_ktime_get_ns() };
-        change_work(timeline, Task::current(), Runner::new(0, number).0, now);
+        change_work(timeline, worker, Runner::new(0, number).0, now);
     }
     0
 }

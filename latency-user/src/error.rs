@@ -4,6 +4,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::units::Nanos;
+
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message is its documentation")]
@@ -74,10 +76,18 @@ pub enum Error {
         with: &'static str,
         help: &'static str,
     },
+    #[error("{option} must be at least {least}")]
+    TooShort {
+        option: &'static str,
+        least: Nanos,
+        help: &'static str,
+    },
     #[error("cannot write {}: {source}", path.display())]
     Output { path: PathBuf, source: io::Error },
     #[error("cannot write the flight recorder's {}: {source}", path.display())]
     FlightOutput { path: PathBuf, source: io::Error },
+    #[error("this machine has no two CPUs for --placement {0}")]
+    NoPlacement(String),
     #[error("the load '{load}' cannot run: {why}")]
     Load { load: String, why: String },
     #[error("the preemption model of this kernel cannot be switched: {why}")]
@@ -148,15 +158,14 @@ impl Error {
                 "use the group's path in the cpu controller's or the v2 hierarchy".into()
             }
             Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
-            Self::Conflict { help, .. } => (*help).into(),
+            Self::Conflict { help, .. } | Self::TooShort { help, .. } => (*help).into(),
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()
             }
+            Self::NoPlacement(_) => "`--placement auto,same` is possible everywhere".into(),
             Self::Load { .. } => "choose another load with --load, or leave it out".into(),
-            Self::Preemption { .. } => {
-                "leave out --preempt, and boot with preempt=MODEL to compare models".into()
-            }
+            Self::Preemption { .. } => "boot with preempt=MODEL to compare models".into(),
             Self::Command { .. } => "check the command's name and its permissions".into(),
             Self::NoCpu { .. } => "--cpu takes numbers and ranges of CPUs that are online, or all".into(),
             Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),

@@ -14,6 +14,7 @@ pub mod observe;
 pub mod probe;
 pub mod reconcile;
 pub mod report;
+pub mod topology;
 pub mod units;
 
 pub use error::Error;

@@ -89,6 +89,7 @@ fn a_real_time_task_is_blamed_for_its_time_on_the_cpu() -> Result<()> {
     let (victim, culprit) = (report.task(burner.pid())?, report.task(fifo.pid())?);
     let blamed = check::blames_all_its_time(victim, culprit)?;
     check::is_first_culprit(&victim.stats, fifo.pid(), "same_cgroup")?;
+    check::is_ranked(&victim.stats.attribution.blame()?[0].culprit, 49, "rt")?;
     // The kernel charges it with its interrupts and with the switches to it too: microseconds each.
     let (_, truth) = observed.main_of(&fifo)?;
     let switches = 10_000 * blamed.count;
@@ -173,6 +174,17 @@ fn c106_a_higher_priority_client_is_blamed_for_a_late_server() -> Result<()> {
         blamed.max_ns <= longest && blamed.max_ns * 10 >= longest * 9,
         "{blamed:?}"
     );
+    check::is_ranked(&row.stats.attribution.blame()?[0].culprit, 19, "rt")?;
+    let mut waits = report.longest()?.iter();
+    let behind = format!("behind a real-time task: client[{}] (rt 80)", client.pid());
+    assert!(
+        waits.any(|wait| wait
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.starts_with(&behind))),
+        "{:?}",
+        report.longest()?
+    );
     // The other way round there is nothing to blame: the client never waits for the server.
     let stats = &report.task(client.pid())?.stats;
     let back = stats.attribution.blamed_on_thread(server.pid())?;
@@ -228,13 +240,18 @@ fn c043_kernel_workers_are_blamed_for_what_a_disk_makes_them_do() -> Result<()> 
     let of = |tid: &u32| before.get(tid).copied().unwrap_or_default();
     let truth: u64 = after.iter().map(|(tid, ran)| ran - of(tid)).sum();
     assert!(truth > 100_000_000, "workers ran for {truth} ns only");
-    let (mut blamed, mut nameless) = (0, 0);
+    let (mut blamed, mut nameless, mut working) = (0, 0, 0);
     for victim in &victims {
         let attribution = &report.task(victim.pid())?.stats.attribution;
         for row in attribution.blame()? {
             if row.culprit.comm.starts_with("kworker/") {
                 check::is_of_kind(&row.culprit, "kernel_thread")?;
                 blamed += row.sum_ns;
+                if row.culprit.work.is_some() {
+                    working += row.sum_ns;
+                }
+            } else {
+                assert!(row.culprit.work.is_none(), "not a worker: {row:?}");
             }
         }
         nameless += attribution.parts()?.unattributed.sum_ns;
@@ -255,6 +272,8 @@ fn c043_kernel_workers_are_blamed_for_what_a_disk_makes_them_do() -> Result<()> 
         "{blamed} ns blamed on workers and {nameless} ns on nobody, they ran for {ran} ns"
     );
     assert!(blamed > 0, "no worker is named");
+    // Between two functions a worker looks for the next one.
+    check::share("with a function", working, blamed, 0.9)?;
     // The kernel charges workers with the interrupts of the disk, and with switches to them.
     check::near("time of workers", ran, truth, 0.25, 0)
 }

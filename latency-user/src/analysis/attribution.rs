@@ -17,8 +17,8 @@ use crate::{
     model::{
         AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
         InterruptTally, InterruptTotal, InterruptTotalStats, PartStats, Parts, PlacementStats,
-        Placements, StageStats, StolenStats, SyncStats, Tally, WakePathStats, WakerIdent,
-        WakerStats, WakerTally,
+        Placements, SchedClass, StageStats, StolenStats, SyncStats, Tally, WakePathStats,
+        WakerIdent, WakerStats, WakerTally, WorkNames,
     },
     units,
 };
@@ -66,13 +66,16 @@ pub(super) fn parts_of(parts: &[u64; N_PARTS], dropped_culprits_ns: u64) -> Part
     }
 }
 
-/// Who was in the way.
-pub(super) fn blame(culprits: &[CulpritTally]) -> Vec<BlameStats> {
+/// Who was in the way; `works` names what workers of the kernel work on.
+pub(super) fn blame(culprits: &[CulpritTally], works: &WorkNames) -> Vec<BlameStats> {
     let stats = |row: &CulpritTally| BlameStats {
         culprit: CulpritIdent {
             comm: escape::bytes(&row.comm),
             tid: row.tid,
+            work: work(row.work, works),
             tgid: row.tgid,
+            prio: row.prio,
+            sched_class: SchedClass::of(row.prio),
             kind: kind(row.kind),
             cgroup: escape::text(&row.cgroup),
         },
@@ -81,6 +84,11 @@ pub(super) fn blame(culprits: &[CulpritTally]) -> Vec<BlameStats> {
         max_ns: row.max_ns,
     };
     culprits.iter().map(stats).collect()
+}
+
+/// The function of this number; none where it has no name.
+pub(super) fn work(number: u32, works: &WorkNames) -> Option<String> {
+    works.get(&number).map(ToString::to_string)
 }
 
 const fn kind(kind: CulpritKind) -> &'static str {

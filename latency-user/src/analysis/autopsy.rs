@@ -8,18 +8,18 @@ use latency_common::{
     class::WaitClass,
     interrupt::Source,
     record::{WaitRecord, WaitStint},
-    timeline::{RecentInterrupt, TID_UNSEEN},
+    timeline::{RecentInterrupt, Runner, TID_UNSEEN},
 };
 
-use super::attribution::{IrqNames, interrupt, parts_of, waker_ident};
-use super::{escape, paths::path};
-use crate::model::{Autopsy, KernelPaths, Span, Victim, WaitEvent, WakerIdent};
+use super::attribution::{IrqNames, interrupt, parts_of, waker_ident, work};
+use super::{escape, hint::hint, paths::path};
+use crate::model::{Autopsy, KernelNames, SchedClass, Span, Victim, WaitEvent, WakerIdent};
 
-/// Takes a wait apart; `irqs` names device interrupts, `paths` stacks.
+/// Takes a wait apart; `irqs` names device interrupts, `names` what is the kernel's.
 #[must_use]
-pub fn autopsy(event: &WaitEvent, irqs: &IrqNames, paths: &KernelPaths) -> Autopsy {
+pub fn autopsy(event: &WaitEvent, irqs: &IrqNames, names: &KernelNames) -> Autopsy {
     let record = &event.record;
-    let (spans, hidden_spans) = spans(record, irqs, paths);
+    let (spans, hidden_spans) = spans(record, irqs, names);
     Autopsy {
         victim: Victim {
             comm: escape::bytes(&record.comm),
@@ -35,9 +35,9 @@ pub fn autopsy(event: &WaitEvent, irqs: &IrqNames, paths: &KernelPaths) -> Autop
         here_at_ns: record.here_since_ns,
         parts: parts_of(&record.parts, 0),
         waker: waker(record, irqs),
+        hint: hint(event, &spans),
         spans,
         hidden_spans,
-        hint: hint(event),
     }
 }
 
@@ -61,18 +61,8 @@ fn waker(record: &WaitRecord, irqs: &IrqNames) -> Option<WakerIdent> {
     })
 }
 
-/// What would have helped. Only what follows from the record, nothing likely.
-fn hint(event: &WaitEvent) -> Option<String> {
-    let record = &event.record;
-    if record.parts[Part::Throttled as usize] >= event.wait_ns().div_ceil(2) {
-        let cgroup = escape::text(&event.cgroup);
-        return Some(format!("out of quota: cpu.max of {cgroup} is too small"));
-    }
-    (record.n_cpus_allowed == 1).then(|| format!("pinned to CPU {}", record.cpu))
-}
-
 /// What had the CPU since the task came to its queue, and whether that is not all.
-fn spans(record: &WaitRecord, irqs: &IrqNames, paths: &KernelPaths) -> (Vec<Span>, bool) {
+fn spans(record: &WaitRecord, irqs: &IrqNames, names: &KernelNames) -> (Vec<Span>, bool) {
     let mut from = record.here_since_ns;
     let mut spans = Vec::new();
     // Out of quota it waited for nobody, whoever ran. Which part that was of a wait that moved is
@@ -95,7 +85,7 @@ fn spans(record: &WaitRecord, irqs: &IrqNames, paths: &KernelPaths) -> (Vec<Span
     let has_all_stints = used(&record.stints, record.n_stints)
         .last()
         .is_some_and(|oldest| oldest.since_ns <= from);
-    spans.extend(stints_within(record, from, &interrupts, paths));
+    spans.extend(stints_within(record, from, &interrupts, names));
     spans.extend(interrupts.iter().map(|recent| {
         let ident = interrupt(recent.source, irqs);
         Span {
@@ -136,7 +126,7 @@ fn stints_within(
     record: &WaitRecord,
     from: u64,
     interrupts: &[RecentInterrupt],
-    paths: &KernelPaths,
+    names: &KernelNames,
 ) -> Vec<Span> {
     let (mut until, mut interrupted_ns) = (record.until_ns, record.interrupted_ns);
     let mut spans = Vec::new();
@@ -157,7 +147,7 @@ fn stints_within(
         spans.push(Span {
             at_ns,
             ns,
-            ..who(stint, record.tid, paths)
+            ..who(stint, record.tid, names)
         });
         (until, interrupted_ns) = (stint.since_ns, stint.interrupted_before_ns);
     }
@@ -165,23 +155,28 @@ fn stints_within(
 }
 
 /// A task cannot wait for itself: then its switch-out was not seen.
-fn who(stint: &WaitStint, victim_tid: u32, paths: &KernelPaths) -> Span {
+fn who(stint: &WaitStint, victim_tid: u32, names: &KernelNames) -> Span {
+    let runner = Runner(stint.tid);
     match stint.tid {
         0 => Span {
             kind: "idle",
             ..Span::default()
         },
-        tid if tid == TID_UNSEEN || tid == victim_tid => Span {
+        tid if tid == TID_UNSEEN || runner.tid() == victim_tid => Span {
             kind: "unseen",
             ..Span::default()
         },
-        tid => {
-            let (syscall, stack) = path(stint.stack, paths).unzip();
+        _ => {
+            let (syscall, stack) = path(stint.stack, &names.paths).unzip();
+            let prio = (stint.comm != [0; 16]).then_some(stint.prio);
             Span {
                 kind: "task",
                 comm: Some(escape::bytes(&stint.comm)),
-                tid: Some(tid),
+                tid: Some(runner.tid()),
                 tgid: Some(stint.tgid),
+                prio,
+                sched_class: prio.map(SchedClass::of),
+                work: work(runner.work(), &names.works),
                 syscall: syscall.flatten(),
                 stack,
                 ..Span::default()
@@ -234,7 +229,7 @@ mod tests {
     }
 
     fn shown(record: &WaitRecord) -> (Vec<(&'static str, u64, u64)>, bool) {
-        let (spans, hidden) = spans(record, &IrqNames::new(), &KernelPaths::new());
+        let (spans, hidden) = spans(record, &IrqNames::new(), &KernelNames::default());
         let spans = spans.iter().map(|span| (span.kind, span.at_ns, span.ns));
         (spans.collect(), hidden)
     }
@@ -286,24 +281,33 @@ mod tests {
         assert_eq!(shown(&throttled), (expected, false));
     }
 
-    #[track_caller]
-    fn check_hint(throttled_ns: u64, n_cpus_allowed: u32, expected: Option<&str>) {
-        let mut record = wait_record(1_000, 2_001);
-        record.parts[Part::Throttled as usize] = throttled_ns;
-        record.n_cpus_allowed = n_cpus_allowed;
-        let event = WaitEvent {
-            record,
-            cgroup: "/a".into(),
-        };
-        assert_eq!(hint(&event).as_deref(), expected);
-    }
-
     #[test]
-    fn only_what_is_certain_is_hinted_at() {
-        check_hint(0, 2, None);
-        check_hint(500, 2, None);
-        check_hint(501, 1, Some("out of quota: cpu.max of /a is too small"));
-        check_hint(500, 1, Some("pinned to CPU 1"));
+    fn worker_is_one_thread_whatever_it_works_on() {
+        let mut worker = stint(Runner::new(9, 2).0, 1_200, 0);
+        worker.prio = 100;
+        let gone = WaitStint {
+            comm: [0; 16],
+            ..stint(8, 900, 0)
+        };
+        let names = KernelNames {
+            works: [(2, "blk_mq_run_work_fn".into())].into(),
+            ..KernelNames::default()
+        };
+        let record = record(
+            &[stint(Runner::new(7, 2).0, 1_900, 0), worker, gone],
+            &[],
+            0,
+        );
+        let (spans, _) = spans(&record, &IrqNames::new(), &names);
+        let shown = spans
+            .iter()
+            .map(|span| (span.kind, span.tid, span.prio, span.work.as_deref()));
+        let expected = [
+            ("task", Some(8), None, None),
+            ("task", Some(9), Some(100), Some("blk_mq_run_work_fn")),
+            ("unseen", None, None, None),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -312,7 +316,7 @@ mod tests {
         let of = |record: WaitRecord| {
             let cgroup = "/a".into();
             let event = WaitEvent { record, cgroup };
-            autopsy(&event, &IrqNames::new(), &KernelPaths::new())
+            autopsy(&event, &IrqNames::new(), &KernelNames::default())
         };
         let lost = of(record);
         assert_eq!(

@@ -81,14 +81,14 @@ pub(super) fn buckets_of(samples: &[u64]) -> Buckets {
     buckets
 }
 
-pub(super) fn comm(name: &str) -> [u8; 16] {
+pub(crate) fn comm(name: &str) -> [u8; 16] {
     let mut padded = [0; 16];
     padded[..name.len()].copy_from_slice(name.as_bytes());
     padded
 }
 
 /// A row of thread `tid` of `process`, named `name`.
-pub(super) fn row(tid: u32, process: u32, name: &str, tally: Tally) -> TaskRow {
+pub(crate) fn row(tid: u32, process: u32, name: &str, tally: Tally) -> TaskRow {
     TaskRow {
         ident: TaskIdent {
             tid,

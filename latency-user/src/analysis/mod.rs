@@ -13,6 +13,7 @@ pub mod escape;
 pub(crate) mod fixture;
 pub mod flight;
 mod group;
+mod hint;
 mod merge;
 mod names;
 mod paths;
@@ -26,12 +27,12 @@ use std::time::Duration;
 use latency_common::config::Detail;
 use latency_common::hist::N_HISTS;
 
-use self::attribution::IrqNames;
 pub use self::attribution::interrupt;
 pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub use self::distribution::{Distribution, N_FOR_ALL_PERCENTILES};
 pub(crate) use self::merge::{add_buckets, sum};
+pub(crate) use self::rows::{TableRow, merged};
 use crate::model::{
     Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,
     RowIdent, Tally, Window,
@@ -73,7 +74,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
     names.rename(&mut totals);
     let audit = audit::of_recording(&totals, observation, conditions);
     let irqs = &observation.irq_names;
-    let totals = stats::stats(totals, irqs);
+    let totals = stats::stats(totals, irqs, &observation.names.works);
     let processes: HashSet<_> = observation.rows.iter().map(|row| row.ident.tgid).collect();
     let rows = group::groups(&observation.rows, context.by);
     Report {
@@ -88,11 +89,11 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
             .into_iter()
             .map(|(ident, mut tally)| {
                 names.rename(&mut tally);
-                row(ident, tally, irqs, conditions)
+                row(ident, tally, observation, conditions)
             })
             .collect(),
         interrupts: attribution::interrupt_totals(&observation.interrupts, irqs),
-        longest: longest(observation, irqs, &names),
+        longest: longest(observation, &names),
         stacks: paths::stacks(observation, &totals.parts),
         over: context.over,
         audit,
@@ -106,9 +107,9 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
     }
 }
 
-fn longest(observation: &Observation, irqs: &IrqNames, names: &names::Names) -> Vec<Autopsy> {
+fn longest(observation: &Observation, names: &names::Names) -> Vec<Autopsy> {
     let taken_apart = observation.longest.iter().map(|event| {
-        let mut autopsy = autopsy(event, irqs, &observation.paths);
+        let mut autopsy = autopsy(event, &observation.irq_names, &observation.names);
         names.complete(&mut autopsy);
         autopsy
     });
@@ -123,7 +124,12 @@ fn totals(observation: &Observation) -> Tally {
     totals
 }
 
-fn row(ident: RowIdent, tally: Tally, irqs: &IrqNames, conditions: audit::Conditions) -> Row {
+fn row(
+    ident: RowIdent,
+    tally: Tally,
+    observation: &Observation,
+    conditions: audit::Conditions,
+) -> Row {
     let n_switching = if ident.exited { 0 } else { ident.n_tasks };
     let conditions = audit::Conditions {
         in_flight: conditions.in_flight.min(n_switching),
@@ -132,7 +138,7 @@ fn row(ident: RowIdent, tally: Tally, irqs: &IrqNames, conditions: audit::Condit
     Row {
         ident,
         audit: audit::of_tally(&tally, conditions),
-        stats: stats::stats(tally, irqs),
+        stats: stats::stats(tally, &observation.irq_names, &observation.names.works),
     }
 }
 
@@ -169,9 +175,10 @@ mod tests {
     use latency_common::class::WaitClass;
     use latency_common::hist::HistKind;
 
+    use super::attribution::IrqNames;
     use super::fixture::{buckets_of, row, tally_of};
     use super::*;
-    use crate::model::ClassTally;
+    use crate::model::{ClassTally, WorkNames};
 
     fn report_of(observation: &Observation, by: GroupBy) -> Report {
         let context = Context {
@@ -193,7 +200,7 @@ mod tests {
         assert!(report.rows.is_empty() && report.audit.ok);
         assert_eq!(
             report.totals,
-            stats::stats(Tally::default(), &IrqNames::new())
+            stats::stats(Tally::default(), &IrqNames::new(), &WorkNames::new())
         );
     }
 

@@ -19,7 +19,7 @@ pub(super) type Path = (Option<String>, Vec<String>);
 
 /// All paths of an observation whose other tasks took the time in `parts`.
 pub(super) fn stacks(observation: &Observation, parts: &Parts) -> PathStats {
-    let stacks = named(&observation.stacks, &observation.paths);
+    let stacks = named(&observation.stacks, &observation.names.paths);
     let known_ns: u64 = stacks.iter().map(|row| row.sum_ns).sum();
     let whole_ns = parts.other_tasks.sum_ns + parts.unattributed.sum_ns;
     // The stacks are read a little later than the parts.
@@ -174,6 +174,7 @@ fn is_entry(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::analysis::fixture::comm;
+    use crate::model::KernelNames;
     use crate::model::PartStats;
 
     const READ: i32 = 0;
@@ -196,7 +197,10 @@ mod tests {
     fn observation(stacks: Vec<StackTally>, rows: &[(u32, &str)]) -> Observation {
         Observation {
             stacks,
-            paths: paths(rows),
+            names: KernelNames {
+                paths: paths(rows),
+                ..KernelNames::default()
+            },
             stacks_over_ns: Some(1_000_000),
             ..Observation::default()
         }

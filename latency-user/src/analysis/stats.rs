@@ -11,14 +11,14 @@ use super::merge::add_class;
 use super::quantile::percentiles;
 use crate::model::{
     CauseStats, Causes, Censored, ClassTally, PreemptorStats, PreemptorTally, Stats, Switches,
-    Tally, WaitStats, Waits,
+    Tally, WaitStats, Waits, WorkNames,
 };
 
 /// What is shown for a preemptor that found no row of its own.
 const OTHERS: &str = "(others)";
 
-/// The figures of a tally; `irqs` names device interrupts.
-pub(super) fn stats(tally: Tally, irqs: &IrqNames) -> Stats {
+/// The figures of a tally; `irqs` names device interrupts, `works` what workers of the kernel work on.
+pub(super) fn stats(tally: Tally, irqs: &IrqNames, works: &WorkNames) -> Stats {
     let Totals {
         run_delay_ns,
         run_delay_kernel_ns,
@@ -43,7 +43,7 @@ pub(super) fn stats(tally: Tally, irqs: &IrqNames) -> Stats {
         run_delay_kernel_ns,
         waited_ns: tally.waited_ns(),
         parts: attribution::parts(&tally.attribution),
-        blame: attribution::blame(&tally.attribution.culprits),
+        blame: attribution::blame(&tally.attribution.culprits, works),
         interrupts: attribution::interrupts(&tally.attribution.interrupts, irqs),
         stolen: attribution::stolen(&tally.attribution),
         wakers: attribution::wakers(&tally.attribution.wakers, irqs),
@@ -160,7 +160,7 @@ mod tests {
             .iter()
             .map(|(class, samples)| tally_of(*class, samples))
             .collect();
-        stats(merge::sum(&tallies), &IrqNames::new())
+        stats(merge::sum(&tallies), &IrqNames::new(), &WorkNames::new())
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
                 ns,
             })
             .to_vec();
-        let stats = stats(tally, &IrqNames::new());
+        let stats = stats(tally, &IrqNames::new(), &WorkNames::new());
         assert_eq!(stats.waits, Waits::default());
         assert_eq!((stats.run_delay_ns, stats.waited_ns), (10, 80));
         let expected = Censored {
@@ -215,7 +215,9 @@ mod tests {
     fn task_without_histogram_has_exact_figures_but_no_percentiles() {
         let mut tally = tally_of(WaitClass::Wakeup, &[5; 1000]);
         tally.without_hist[HistKind::Wakeup as usize] = 1;
-        let wakeup = stats(tally, &IrqNames::new()).waits.wakeup;
+        let wakeup = stats(tally, &IrqNames::new(), &WorkNames::new())
+            .waits
+            .wakeup;
         assert_eq!(
             (wakeup.count, wakeup.max_ns, wakeup.p50_ns),
             (1000, 5, None)
@@ -230,7 +232,7 @@ mod tests {
             cancelled_sleeps: 1,
             ..Tally::default()
         };
-        let switches = stats(tally, &IrqNames::new()).switches;
+        let switches = stats(tally, &IrqNames::new(), &WorkNames::new()).switches;
         assert_eq!((switches.voluntary, switches.involuntary), (6, 2));
     }
 
@@ -247,7 +249,7 @@ mod tests {
             preemptors: vec![row(7), row(0)],
             ..Tally::default()
         };
-        let names: Vec<_> = stats(tally, &IrqNames::new())
+        let names: Vec<_> = stats(tally, &IrqNames::new(), &WorkNames::new())
             .preemptors
             .into_iter()
             .map(|row| row.comm)

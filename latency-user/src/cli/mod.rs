@@ -75,6 +75,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             Error::BadGlob { .. }
             | Error::TooManyGlobs(_)
             | Error::Conflict { .. }
+            | Error::TooShort { .. }
             | Error::NoCpu { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
@@ -115,6 +116,7 @@ mod tests {
         insta::assert_snapshot!("help_probe", help(&["probe"]));
         insta::assert_snapshot!("help_probe_wake", help(&["probe", "wake"]));
         insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
+        insta::assert_snapshot!("help_probe_pingpong", help(&["probe", "pingpong"]));
         insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));
     }
 

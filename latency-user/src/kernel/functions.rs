@@ -78,6 +78,16 @@ impl Functions {
         Some(path)
     }
 
+    /// The function that begins at this address; none where that is not known.
+    #[must_use]
+    pub fn name(&self, address: u64) -> Option<Arc<str>> {
+        let is_known = self
+            .starts
+            .binary_search_by_key(&address, |(start, _)| *start)
+            .is_ok();
+        is_known.then(|| self.name_at(address).into())
+    }
+
     fn name_at(&self, address: u64) -> &str {
         let after = self.starts.partition_point(|(start, _)| *start <= address);
         let Some((_, begin)) = after.checked_sub(1).map(|index| self.starts[index]) else {

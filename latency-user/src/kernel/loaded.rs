@@ -17,7 +17,7 @@ use latency_common::{
     hist::{HistSlot, N_HISTS},
     interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
+    record::{BlameRecord, CgroupRecord, Exits, RecordTag, TaskRecord, WaitRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
     trace::YieldCalls,
@@ -26,7 +26,6 @@ use latency_common::{
 use super::{
     btf::KernelTypes,
     bytes::{from_bytes, read_all},
-    caches::last_level_cache,
     features::Features,
     flight::FlightRings,
     idle::{self, IdleMeter},
@@ -38,6 +37,7 @@ use super::{
 use crate::{
     Error,
     model::{InterruptTotal, StackTally, TraceEvent},
+    topology::last_level_cache,
 };
 
 /// A record of the ring.
@@ -49,6 +49,8 @@ pub enum Record {
     Cgroup(Box<CgroupRecord>),
     /// A long wait has ended.
     Wait(Box<WaitRecord>),
+    /// A culprit found no row.
+    Blame(BlameRecord),
     /// Of a shape that is not known.
     Malformed,
 }
@@ -82,8 +84,10 @@ pub struct Kernel {
     sources: PerCpuArray<MapData, InterruptCounters>,
     stacks: StackTraceMap<MapData>,
     stack_weights: PerCpuHashMap<MapData, StackKey, StackWeight>,
+    works: Array<MapData, u64>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
+    exits: PerCpuArray<MapData, Exits>,
     shared_hists: PerCpuArray<MapData, HistSlot>,
     control: Array<MapData, Control>,
     control_word: Control,
@@ -127,8 +131,10 @@ impl Kernel {
             sources: take(&mut ebpf, "SOURCES")?,
             stacks: take(&mut ebpf, "STACKS")?,
             stack_weights: take(&mut ebpf, "STACK_WEIGHTS")?,
+            works: take(&mut ebpf, "WORKS")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
+            exits: take(&mut ebpf, "EXITS")?,
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
             control: take(&mut ebpf, "CONTROL")?,
             control_word: Control {
@@ -244,6 +250,9 @@ impl Kernel {
             (tag, len) if tag == RecordTag::Wait as u64 && len == size_of::<WaitRecord>() => {
                 Record::Wait(Box::new(from_bytes(&item)))
             }
+            (tag, len) if tag == RecordTag::Blame as u64 && len == size_of::<BlameRecord>() => {
+                Record::Blame(from_bytes(&item))
+            }
             _ => Record::Malformed,
         })
     }
@@ -311,6 +320,12 @@ impl Kernel {
         )
     }
 
+    /// The address of the function with this number that workers of the kernel run.
+    #[must_use]
+    pub fn work(&self, number: u32) -> Option<u64> {
+        self.works.get(&number, 0).ok()
+    }
+
     /// Losses by kind, over all CPUs.
     #[must_use]
     pub fn losses(&self) -> [u64; N_LOSS] {
@@ -320,6 +335,18 @@ impl Kernel {
                 .and_then(|index| self.losses.get(&index, 0).ok())
                 .map_or(0, |values| values.iter().sum())
         })
+    }
+
+    /// Measured tasks that began to end, and whose last switch-out was not seen yet.
+    #[must_use]
+    pub fn exits_in_flight(&self) -> u64 {
+        let exits = self.exits.get(&0, 0);
+        let (begun, ended) = exits.map_or((0, 0), |cpus| {
+            cpus.iter().fold((0, 0), |(begun, ended), exits| {
+                (begun + exits.begun, ended + exits.ended)
+            })
+        });
+        begun.saturating_sub(ended)
     }
 
     /// Counters of ended tasks without a record, per CPU.

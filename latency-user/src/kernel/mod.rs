@@ -2,7 +2,6 @@
 
 pub mod btf;
 mod bytes;
-mod caches;
 mod features;
 mod flight;
 mod functions;

@@ -8,13 +8,19 @@ use latency_common::{
 };
 use serde::Serialize;
 
+use super::SchedClass;
+
 /// Who ran while a task waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CulpritTally {
     /// Thread id; 0 for several tasks of one name.
     pub tid: u32,
+    /// The number of the function that it worked on, as `timeline::Runner` has it; 0 for none.
+    pub work: u32,
     /// Process id; 0 for several.
     pub tgid: u32,
+    /// Its priority as the kernel counts; of several tasks, of one that cost most.
+    pub prio: i16,
     /// Name, as the kernel gave it.
     pub comm: [u8; 16],
     /// What it is to the task that waited.
@@ -150,8 +156,15 @@ pub struct CulpritIdent {
     pub comm: String,
     /// Thread id; 0 for several tasks of that name.
     pub tid: u32,
+    /// The function that it worked on, of a worker of the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<String>,
     /// Process id; 0 for several.
     pub tgid: u32,
+    /// Its priority as the kernel counts; of several, that of one of them.
+    pub prio: i16,
+    /// The class of that priority.
+    pub sched_class: SchedClass,
     /// `same_process`, `same_cgroup`, `foreign` or `kernel_thread`.
     pub kind: &'static str,
     /// Path of its cgroup.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use latency_common::record::WaitRecord;
 use serde::Serialize;
 
-use super::{Parts, WakerIdent};
+use super::{Parts, SchedClass, WakerIdent};
 
 /// A long wait that has ended.
 #[derive(Clone, Debug)]
@@ -53,6 +53,15 @@ pub struct Span {
     /// Its process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tgid: Option<u32>,
+    /// Its priority as the kernel counts; absent where it had ended before the wait did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prio: Option<i16>,
+    /// The class of that priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sched_class: Option<SchedClass>,
+    /// The function that it worked on, of a worker of the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<String>,
     /// The system call that the task was in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syscall: Option<String>,

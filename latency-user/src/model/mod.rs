@@ -11,6 +11,7 @@ mod flight;
 mod host;
 mod observation;
 mod paths;
+mod priority;
 pub mod probe;
 mod report;
 mod stats;
@@ -34,8 +35,10 @@ pub use observation::{
     CostSample, CpuTotals, IdleWhileRunnable, Losses, Observation, TaskIdent, TaskRow,
 };
 pub use paths::{
-    ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, PathStats, StackStats, StackTally, USER_SPACE,
+    ASLEEP, KernelNames, KernelPaths, LEAVING_KERNEL, MainPath, PathStats, StackStats, StackTally,
+    USER_SPACE, WorkNames,
 };
+pub use priority::{SchedClass, rank};
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};

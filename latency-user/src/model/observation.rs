@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{InterruptTotal, KernelPaths, StackTally, Tally, WaitEvent};
+use super::{InterruptTotal, KernelNames, StackTally, Tally, WaitEvent};
 
 /// Who a task is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub struct Losses {
     pub cgroup_names: u64,
     /// Long waits without their story (ring full); their time is in the sums.
     pub wait_records: u64,
+    /// Culprits without a name (ring full); their time is in the parts.
+    pub blame_records: u64,
     /// Interrupts whose begin or end was not seen; their time is in the tasks'.
     pub unpaired_interrupts: u64,
     /// Events of traced threads that found their ring full; the figures of the threads have them.
@@ -133,8 +135,8 @@ pub struct Observation {
     pub longest: Vec<WaitEvent>,
     /// Time that was waited by the stack of who had the CPU; of the whole recording only.
     pub stacks: Vec<StackTally>,
-    /// Names for these stacks and for those of `longest`.
-    pub paths: KernelPaths,
+    /// Names for these stacks and those of `longest`, and of what workers of the kernel work on.
+    pub names: KernelNames,
     /// Stacks are taken where somebody has waited longer than this.
     pub stacks_over_ns: Option<u64>,
     /// Sums over all CPUs.

@@ -9,6 +9,18 @@ use serde::Serialize;
 /// not here has no names.
 pub type KernelPaths = BTreeMap<u32, Vec<Arc<str>>>;
 
+/// Functions that workers of the kernel run, by the number of `timeline::Runner`.
+pub type WorkNames = BTreeMap<u32, Arc<str>>;
+
+/// Names of functions of the kernel.
+#[derive(Clone, Debug, Default)]
+pub struct KernelNames {
+    /// Of stacks.
+    pub paths: KernelPaths,
+    /// Of what workers work on.
+    pub works: WorkNames,
+}
+
 /// What stands for the functions of a task that was not in the kernel.
 pub const USER_SPACE: &str = "[user]";
 

@@ -1,6 +1,9 @@
 //! From the kernel side's attribution to the model.
 
-use latency_common::attribution::{Attribution, CulpritKind};
+use latency_common::{
+    attribution::{Attribution, Culprit, CulpritKind},
+    timeline::Runner,
+};
 
 use super::cgroups::CgroupNames;
 use crate::model::{AttributionTally, CulpritTally, InterruptTally, WakerTally};
@@ -20,17 +23,24 @@ pub(super) fn tally(attribution: &Attribution, cgroups: &CgroupNames) -> Attribu
 
 fn culprits(attribution: &Attribution, cgroups: &CgroupNames) -> Vec<CulpritTally> {
     let used = attribution.culprits.iter().filter(|row| row.count > 0);
-    used.map(|row| CulpritTally {
-        tid: row.tid,
+    used.map(|row| culprit(row, cgroups)).collect()
+}
+
+/// A row of who was in the way.
+pub(super) fn culprit(row: &Culprit, cgroups: &CgroupNames) -> CulpritTally {
+    let runner = Runner(row.tid);
+    CulpritTally {
+        tid: runner.tid(),
+        work: runner.work(),
         tgid: row.tgid,
+        prio: row.prio,
         comm: row.comm,
         kind: kind(row.kind),
         cgroup: cgroups.path(row.cgroup_id),
         count: row.count.into(),
         sum_ns: row.sum_ns,
         max_ns: row.max_ns,
-    })
-    .collect()
+    }
 }
 
 fn kind(number: u16) -> CulpritKind {

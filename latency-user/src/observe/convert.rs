@@ -153,6 +153,7 @@ pub(super) fn losses(counts: [u64; N_LOSS]) -> Losses {
         wait_records: count(Loss::WaitRecords),
         trace_records: count(Loss::TraceRecords),
         unpaired_interrupts: count(Loss::UnpairedInterrupts),
+        blame_records: count(Loss::BlameRecords),
         stacks: count(Loss::Stacks),
         ..Losses::default()
     }

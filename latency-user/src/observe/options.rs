@@ -35,6 +35,8 @@ pub struct SessionOptions {
     pub over_ns: Option<u64>,
     /// Stacks are taken where somebody has waited longer than this; without, that follows the waits.
     pub stacks_over_ns: Option<u64>,
+    /// Functions of the kernel are named while recording too, and not only at its end.
+    pub names_early: bool,
     /// Nothing else than stacks was asked for.
     pub needs_paths: bool,
     /// A command to run and follow; empty for none.
@@ -62,6 +64,7 @@ impl SessionOptions {
             ring_bytes: DEFAULT_RING_BYTES,
             over_ns: None,
             stacks_over_ns: None,
+            names_early: false,
             needs_paths: false,
             command: Vec::new(),
             flight: None,

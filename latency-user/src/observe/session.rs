@@ -2,13 +2,14 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
-    interrupts::InterruptBase, options::SessionOptions, paths, paths::Paths, switches::Reading,
-    targets::Targets, threshold::Threshold, waits::LongWaits,
+    interrupts::InterruptBase, names::Names, options::SessionOptions, sent::SentCulprits,
+    switches::Reading, targets::Targets, threshold::Threshold, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
@@ -17,7 +18,7 @@ use crate::{
         Rights, btf::KernelTypes,
     },
     model::{
-        Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
+        Autopsy, Buckets, DumpReason, Flight, KernelNames, Losses, Observation, Tally, TaskRow,
         TraceEvent, WaitEvent,
     },
 };
@@ -25,6 +26,9 @@ use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
 const MAX_ENDED_ROWS: usize = 65_536;
+
+/// How long the end waits for tasks that are ending. What takes longer is still in the lists.
+const LONGEST_EXIT: Duration = Duration::from_millis(200);
 
 /// Turns between two looks at all tasks, where users decide: their changes fire no event. As many lie
 /// between two looks at how long waits are.
@@ -52,9 +56,10 @@ pub struct Session {
     n_folded: u64,
     orphans: [Buckets; N_HISTS],
     waits: LongWaits,
+    sent: SentCulprits,
     /// None where no stacks are taken.
     threshold: Option<Threshold>,
-    paths: Paths,
+    names: Names,
     trace: Vec<TraceEvent>,
     n_malformed: u64,
 }
@@ -74,7 +79,7 @@ impl Session {
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let cgroups = CgroupNames::read(options.targets.hierarchy.as_ref());
         let load = options.load(threshold.ns());
-        let paths = Paths::new(options.over_ns.is_some());
+        let names = Names::new(options.names_early);
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
         drop(types);
@@ -107,8 +112,9 @@ impl Session {
             n_folded: 0,
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
+            sent: SentCulprits::default(),
             threshold: (options.detail == Detail::Full).then_some(threshold),
-            paths,
+            names,
             trace: Vec::new(),
             n_malformed: 0,
         };
@@ -159,10 +165,9 @@ impl Session {
         self.waits.take_over()
     }
 
-    /// Names for the stacks of these waits.
-    pub fn paths_of(&mut self, events: &[WaitEvent]) -> KernelPaths {
-        self.paths
-            .of(&self.kernel, paths::ids_of_waits(events), false)
+    /// Names for these waits.
+    pub fn names_of(&mut self, events: &[WaitEvent]) -> KernelNames {
+        self.names.of_waits(&self.kernel, events)
     }
 
     /// Names of device interrupts by number, as they are now.
@@ -191,11 +196,14 @@ impl Session {
             match record {
                 Record::Exit(record) => {
                     let pool = &mut self.kernel.pool;
-                    let row = convert::row(&record, pool, &self.cgroups, std::process::id());
+                    let mut row = convert::row(&record, pool, &self.cgroups, std::process::id());
+                    let from = &record.counters.attribution;
+                    self.sent.complete_last(&mut row, from, &self.cgroups);
                     self.keep(row);
                 }
                 Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
                 Record::Wait(record) => self.waits.add(&record, &self.cgroups),
+                Record::Blame(record) => self.sent.add(&record, &self.cgroups),
                 Record::Malformed => self.n_malformed += 1,
             }
         }
@@ -232,18 +240,26 @@ impl Session {
         }
     }
 
-    /// Everything since the start, at its end: a snapshot with the stacks, which have no names yet.
+    /// Everything since the start, at its end: a snapshot with the stacks. Functions may have no names yet.
     pub fn last_snapshot(&mut self) -> Result<Observation, Error> {
+        self.await_exits();
         let mut last = self.snapshot()?;
         last.stacks = self.kernel.stacks();
         last.stacks_over_ns = self.threshold.map(Threshold::ns);
         Ok(last)
     }
 
-    /// Names the stacks of the last snapshot. It takes a tenth of a second, which is not of the recording.
-    pub fn name_stacks(&mut self, last: &mut Observation) {
-        let ids = paths::ids_of_tallies(&last.stacks).chain(paths::ids_of_waits(&last.longest));
-        last.paths = self.paths.of(&self.kernel, ids, true);
+    /// A task that ends is gone from all lists before its last switch-out, which sends its row.
+    fn await_exits(&self) {
+        let deadline = Instant::now() + LONGEST_EXIT;
+        while self.kernel.exits_in_flight() > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Names the functions of the last snapshot. It takes a tenth of a second, which is not of the recording.
+    pub fn name_functions(&mut self, last: &mut Observation) {
+        self.names.name(&self.kernel, last);
     }
 
     /// Everything since the start, now.
@@ -251,6 +267,7 @@ impl Session {
         self.drain();
         self.cgroups.refresh();
         let n_ended = self.ended.len();
+        self.sent.begin_snapshot();
         let records = self.kernel.rows()?;
         let mut rows: Vec<_> = records
             .iter()
@@ -265,6 +282,11 @@ impl Session {
             .collect();
         // A task that ended while rows were written may be in both: its record is the later one.
         self.drain();
+        for (row, record) in rows.iter_mut().zip(&records) {
+            let from = &record.counters.attribution;
+            self.sent.complete(row, from, &self.cgroups);
+        }
+        self.sent.end_snapshot(&self.cgroups);
         let just_ended: HashSet<_> = self.ended[n_ended..].iter().map(identity).collect();
         rows.retain(|row| !just_ended.contains(&identity(row)));
         let end_at_ns = host::monotonic_ns();
@@ -273,7 +295,7 @@ impl Session {
         let cpus = Reading::take(&self.kernel).since(&self.first);
         let unsent = self.unsent();
         let losses = self.losses(&rows, &unsent, cpus.missed_switches);
-        Ok(Observation {
+        let mut snapshot = Observation {
             start_at_ns: self.start_at_ns,
             start_wall_ns: self.start_wall_ns,
             end_at_ns,
@@ -282,14 +304,16 @@ impl Session {
             irq_names: interrupts::irq_names(),
             longest: self.waits.longest().to_vec(),
             stacks: Vec::new(),
-            paths: KernelPaths::new(),
+            names: KernelNames::default(),
             stacks_over_ns: None,
             cpus,
             losses,
             idle_while_runnable: self.kernel.idle.as_ref().and_then(IdleMeter::read),
             cost: self.cost.sample(),
             rows,
-        })
+        };
+        self.names.name_early(&self.kernel, &mut snapshot);
+        Ok(snapshot)
     }
 
     /// What no row holds.
@@ -327,6 +351,7 @@ impl Session {
             folded_rows: self.n_folded,
             recursion_misses: self.kernel.run_totals().recursion_misses,
             malformed_records: self.n_malformed,
+            blame_records: losses.blame_records + self.sent.n_dropped(),
             ..losses
         }
     }

@@ -29,7 +29,7 @@ const ROOM: (u64, u64) = (1 << 16, 1 << 22);
 const N_CALIBRATION: u32 = 100_000;
 
 /// Turns longer than this many nanoseconds are counted as that long, which is beyond any median.
-const LONGEST_TURN: usize = 16_384;
+const LONGEST_TURN: usize = 4_096;
 
 /// From how many median turns on a turn is a gap: a microsecond where reading the clock takes 20 ns.
 /// Misses of caches and of translations take less, interrupts with the way back from them take more.

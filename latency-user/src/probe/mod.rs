@@ -10,6 +10,7 @@ pub mod busy;
 pub mod conditions;
 pub mod cpus;
 pub mod load;
+pub mod pingpong;
 pub mod policy;
 pub mod preemption;
 pub mod thread;

@@ -119,7 +119,7 @@ impl Cell {
         let (release, released) = channel();
         let mut calls = Buffer::with_room(self.n_calls);
         // A call that begins just before the end has time to come back by itself.
-        let longest = self.longest - self.longest / 10;
+        let longest = self.longest / 10 * 9;
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
         let probe_at_work = at_work.clone();
         crew.hire(&place(PROBE), move |start: &Start| {

@@ -7,6 +7,7 @@ mod blame;
 pub mod busy;
 mod conditions;
 mod names;
+pub mod pingpong;
 pub mod wake;
 pub mod yields;
 

@@ -2,8 +2,9 @@
 
 use crate::model::{
     Autopsy, BlameStats, CulpritIdent, InterruptIdent, InterruptStats, InterruptTotalStats,
-    MainPath, PartStats, Parts, PathStats, PlacementStats, Placements, Span, StackStats,
-    StageStats, StolenStats, SyncStats, USER_SPACE, Victim, WakePathStats, WakerIdent, WakerStats,
+    MainPath, PartStats, Parts, PathStats, PlacementStats, Placements, SchedClass, Span,
+    StackStats, StageStats, StolenStats, SyncStats, USER_SPACE, Victim, WakePathStats, WakerIdent,
+    WakerStats,
 };
 
 /// 45 ms of waits, and what was out of quota.
@@ -25,7 +26,7 @@ pub(super) fn parts(throttled_ns: u64) -> Parts {
 pub(super) fn blame() -> Vec<BlameStats> {
     vec![
         culprit("pg_dump", 991, "foreign", 37_000_000),
-        culprit("kworker/1:1H", 0, "kernel_thread", 2_000_000),
+        work(culprit("kworker/1:1H", 77, "kernel_thread", 2_000_000)),
     ]
 }
 
@@ -34,7 +35,10 @@ fn culprit(comm: &str, tid: u32, kind: &'static str, sum_ns: u64) -> BlameStats 
         culprit: CulpritIdent {
             comm: comm.into(),
             tid,
+            work: None,
             tgid: tid,
+            prio: 120,
+            sched_class: SchedClass::Fair,
             kind,
             cgroup: "/backup.slice".into(),
         },
@@ -42,6 +46,12 @@ fn culprit(comm: &str, tid: u32, kind: &'static str, sum_ns: u64) -> BlameStats 
         sum_ns,
         max_ns: sum_ns / 5,
     }
+}
+
+fn work(mut of: BlameStats) -> BlameStats {
+    of.culprit.work = Some("blk_mq_run_work_fn".into());
+    of.culprit.prio = 100;
+    of
 }
 
 fn ident(kind: &'static str, number: Option<u32>, name: &str) -> InterruptIdent {
@@ -180,7 +190,10 @@ pub(super) fn longest() -> Vec<Autopsy> {
                 ..task("pg_dump", 991, 8_113_000_000, 9_900_000)
             },
             interrupt("hard_irq", "virtio2-input.0", 8_114_000_000, 100_000),
-            task("kworker/1:1H", 77, 8_123_000_000, 2_000_000),
+            Span {
+                work: Some("blk_mq_run_work_fn".into()),
+                ..task("kworker/1:1H", 77, 8_123_000_000, 2_000_000)
+            },
         ],
         hidden_spans: false,
         hint: Some("pinned to CPU 1".into()),
@@ -256,6 +269,8 @@ fn task(comm: &str, tid: u32, at_ns: u64, ns: u64) -> Span {
         comm: Some(comm.into()),
         tid: Some(tid),
         tgid: Some(tid),
+        prio: Some(120),
+        sched_class: Some(SchedClass::Fair),
         at_ns,
         ns,
         ..Span::default()

@@ -234,6 +234,15 @@ pub fn is_of_kind(culprit: &Culprit, kind: &str) -> Result<()> {
     Ok(())
 }
 
+/// A culprit has this priority and class.
+pub fn is_ranked(culprit: &Culprit, prio: i16, class: &str) -> Result<()> {
+    ensure!(
+        (culprit.prio, &*culprit.sched_class) == (prio, class),
+        "not {class} with {prio}: {culprit:?}"
+    );
+    Ok(())
+}
+
 /// Runs and time of the interrupts of one kind and name.
 #[must_use]
 pub fn runs_of(interrupts: &[Interrupt], kind: &str, name: &str) -> (u64, u64) {

@@ -130,6 +130,12 @@ pub struct Culprit {
     pub tid: u32,
     /// Process, 0 for several.
     pub tgid: u32,
+    /// The function that a worker of the kernel worked on.
+    pub work: Option<String>,
+    /// Priority as the kernel counts.
+    pub prio: i16,
+    /// Class of that priority.
+    pub sched_class: String,
     /// How it is related to the victim.
     pub kind: String,
     /// Path of its cgroup.

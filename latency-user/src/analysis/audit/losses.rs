@@ -10,7 +10,7 @@ use crate::units;
 type Kind = (&'static str, bool, fn(&Losses) -> u64, &'static str);
 
 #[rustfmt::skip]
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 16] = [
     ("untracked_tasks", true, |loss| loss.untracked_tasks,
         "tasks got no storage and were not measured"),
     ("untracked_switches", true, |loss| loss.untracked_switches,
@@ -37,6 +37,8 @@ const KINDS: [Kind; 15] = [
         "long waits have no story since the ring was full; the sums hold them"),
     ("trace_records", false, |loss| loss.trace_records,
         "events of the probe's threads are missing since the ring was full; the sums hold them"),
+    ("blame_records", false, |loss| loss.blame_records,
+        "culprits have no name since the ring was full; the parts hold their time"),
     ("unpaired_interrupts", false, |loss| loss.unpaired_interrupts,
         "interrupts began or ended unseen; their time is taken for that of tasks"),
     ("stacks", false, |loss| loss.stacks,
@@ -81,6 +83,7 @@ mod tests {
             cgroup_names: 9,
             wait_records: 12,
             trace_records: 15,
+            blame_records: 16,
             unpaired_interrupts: 13,
             stacks: 14,
             recursion_misses: 10,
@@ -100,6 +103,7 @@ mod tests {
             "cgroup_names",
             "wait_records",
             "trace_records",
+            "blame_records",
             "unpaired_interrupts",
             "stacks",
         ];

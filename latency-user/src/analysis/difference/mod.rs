@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use self::tally::minus;
 use super::merge;
 use crate::model::{
-    CostSample, CpuTotals, IdleWhileRunnable, InterruptTotal, KernelPaths, Losses, Observation,
+    CostSample, CpuTotals, IdleWhileRunnable, InterruptTotal, KernelNames, Losses, Observation,
     Tally, TaskRow,
 };
 
@@ -62,7 +62,10 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         irq_names: later.irq_names.clone(),
         longest: Vec::new(),
         stacks: Vec::new(),
-        paths: KernelPaths::new(),
+        names: KernelNames {
+            works: later.names.works.clone(),
+            ..KernelNames::default()
+        },
         stacks_over_ns: None,
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
@@ -117,7 +120,7 @@ fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
     growth!(later, earlier, Losses {
         missed_switches, unmeasured_waits, untracked_tasks, untracked_switches, exit_records,
         folded_rows, task_histograms, clock_backwards, cgroup_names, wait_records, trace_records,
-        unpaired_interrupts, stacks, recursion_misses, malformed_records;
+        blame_records, unpaired_interrupts, stacks, recursion_misses, malformed_records;
     })
 }
 

@@ -10,9 +10,9 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 /// How often and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Amount {
-    pub(super) count: u64,
-    pub(super) sum_ns: u64,
+pub(crate) struct Amount {
+    pub(crate) count: u64,
+    pub(crate) sum_ns: u64,
 }
 
 impl Amount {
@@ -36,7 +36,7 @@ impl Amount {
 }
 
 /// A row of a table.
-pub(super) trait TableRow: Clone {
+pub(crate) trait TableRow: Clone {
     /// What makes two rows one.
     type Key: Copy + Ord;
 
@@ -60,7 +60,7 @@ pub(super) trait TableRow: Clone {
 }
 
 /// Equal rows as one, the largest first.
-pub(super) fn merged<R: TableRow>(mut rows: Vec<R>) -> Vec<R> {
+pub(crate) fn merged<R: TableRow>(mut rows: Vec<R>) -> Vec<R> {
     rows.sort_by_key(TableRow::key);
     rows.dedup_by(|from, into| {
         let is_same = from.key() == into.key();
@@ -114,7 +114,9 @@ mod tests {
     fn culprit(tid: u32, name: &str, sum_ns: u64) -> CulpritTally {
         CulpritTally {
             tid,
+            work: 0,
             tgid: tid,
+            prio: 120,
             comm: comm(name),
             kind: CulpritKind::Foreign,
             cgroup: "/a".into(),
@@ -244,6 +246,28 @@ mod tests {
             .map(|row| (row.tid, row.count, row.sum_ns, row.max_ns, &*row.cgroup))
             .collect();
         assert_eq!(shown, [(1, 2, 10, 7, "/b"), (2, 1, 8, 8, "/a")]);
+    }
+
+    #[test]
+    fn one_worker_with_two_functions_is_two_culprits() {
+        let works_on = |work, sum_ns| CulpritTally {
+            work,
+            ..culprit(1, "kworker/0:2", sum_ns)
+        };
+        let rows = merged(vec![works_on(1, 3), works_on(2, 8), works_on(1, 4)]);
+        let shown: Vec<_> = rows.iter().map(|row| (row.work, row.sum_ns)).collect();
+        assert_eq!(shown, [(2, 8), (1, 7)]);
+        // What the first held has moved to those of its name, with the function.
+        let named = CulpritTally {
+            tid: 0,
+            count: 2,
+            ..works_on(1, 7)
+        };
+        let later = CulpritTally {
+            count: 2,
+            ..works_on(2, 9)
+        };
+        assert_eq!(growth(&[later, named], &rows), [works_on(2, 1)]);
     }
 
     #[test]

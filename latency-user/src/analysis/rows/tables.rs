@@ -40,14 +40,14 @@ impl TableRow for PreemptorTally {
 }
 
 impl TableRow for CulpritTally {
-    type Key = (u32, [u8; 16], u32);
+    type Key = (u32, [u8; 16], u32, u16);
 
     fn key(&self) -> Self::Key {
-        (self.tid, self.comm, self.kind as u32)
+        (self.tid, self.comm, self.work, self.kind as u16)
     }
 
     fn heir(&self) -> Option<Self::Key> {
-        (self.tid != 0).then_some((0, self.comm, self.kind as u32))
+        (self.tid != 0).then_some((0, self.comm, self.work, self.kind as u16))
     }
 
     fn amount(&self) -> Amount {
@@ -69,6 +69,7 @@ impl TableRow for CulpritTally {
     fn absorb(&mut self, from: &Self) {
         if from.sum_ns > self.sum_ns {
             self.cgroup = Arc::clone(&from.cgroup);
+            self.prio = from.prio;
         }
         self.count += from.count;
         self.sum_ns += from.sum_ns;

@@ -1,18 +1,18 @@
 //! What all probes have in common on the command line: policies, CPUs, loads, what is observed
 //! alongside, and where the report goes.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
 
 use crate::{
     Error,
     cli::targets::TargetOptions,
-    observe::TargetArgs,
+    observe::{Child, TargetArgs},
     probe::{
         CpuList, Policy,
         cpus::CpuListError,
-        load::Kind,
+        load::{Kind, Load},
         preemption::{Preemption, Switched},
     },
 };
@@ -127,7 +127,8 @@ impl CommonArgs {
         if !self.preemption.is_empty() {
             Switched::check(&self.preemption)?;
         }
-        Ok(())
+        let loads = self.loads.iter().chain(&self.load_commands);
+        loads.into_iter().try_for_each(check_load)
     }
 
     /// The CPUs that were chosen; all that are allowed where none was.
@@ -144,6 +145,21 @@ impl CommonArgs {
     pub(super) fn also(&self) -> TargetArgs {
         self.targets.typed()
     }
+}
+
+/// Whether a load can be had: a built-in one by trying it for a moment, a command by looking for it.
+fn check_load(load: &Kind) -> Result<(), Error> {
+    let Kind::Command(words) = load else {
+        let cpus = CpuList::allowed().map_err(|source| Error::Thread { source })?;
+        let first = cpus.as_slice().first().copied();
+        drop(Load::start(load, first.as_slice())?);
+        return Ok(());
+    };
+    let words: Vec<_> = words.iter().map(OsString::from).collect();
+    Child::check(&words).map_err(|error| Error::Load {
+        load: load.to_string(),
+        why: error.to_string(),
+    })
 }
 
 impl FromStr for CpuChoice {

@@ -5,6 +5,7 @@
 
 mod busy;
 mod common;
+mod pingpong;
 mod single;
 mod stage;
 mod wake;
@@ -25,7 +26,9 @@ pub(super) struct ProbeArgs {
 enum Probe {
     /// How late do timers wake a thread, and where does the time go?
     Wake(Box<wake::WakeArgs>),
-    /// Does sched_yield switch, to whom, and what does a call cost?
+    /// How long do two threads take to hand a token to and fro, and by where they run?
+    Pingpong(Box<pingpong::PingpongArgs>),
+    /// Does `sched_yield` switch, to whom, and what does a call cost?
     Yield(Box<yields::YieldArgs>),
     /// What interrupts a thread that never sleeps, and for how long?
     Busy(Box<busy::BusyArgs>),
@@ -35,6 +38,7 @@ enum Probe {
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<ExitCode> {
     match args.probe {
         Probe::Wake(args) => wake::run(&args),
+        Probe::Pingpong(args) => pingpong::run(&args),
         Probe::Yield(args) => yields::run(&args),
         Probe::Busy(args) => busy::run(&args),
     }

@@ -172,7 +172,7 @@ impl Play {
             }
         }
         let mut whole = session.last_snapshot()?;
-        session.name_stacks(&mut whole);
+        session.name_functions(&mut whole);
         let cpu_ns = host::clock_ns(ClockId::ThreadCPUTime) - cpu_at_start;
         let record = analysis::summarise(
             &whole,

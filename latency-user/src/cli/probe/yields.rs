@@ -94,7 +94,7 @@ pub(super) fn run(args: &YieldArgs) -> anyhow::Result<ExitCode> {
     let series: Vec<_> = plans
         .iter()
         .zip(&ran)
-        .map(|(plan, ran)| args.series_of(plan, ran, &staged.record))
+        .map(|(plan, ran)| series_of(plan, ran, &staged.record))
         .collect();
     let are_locked = ran.iter().all(|ran| ran.results[0].is_locked);
     let warnings = if are_locked {
@@ -149,38 +149,38 @@ impl YieldArgs {
             self.peers.iter().map(peer).collect()
         }
     }
+}
 
-    fn series_of(&self, plan: &Plan, ran: &Ran<Yielded>, record: &Report) -> YieldSeries {
-        let Plan { setting, cell } = plan;
-        let probe = &ran.threads[0];
-        let calls = &ran.results[0].calls;
-        let sorted = sort_calls(calls, &waits_of(&ran.trace, probe.tid));
-        let rows = reconcile::rows_of(record, std::slice::from_ref(probe));
-        let length_ns = match (calls.first(), calls.last()) {
-            (Some(first), Some(last)) => last.after_at_ns - first.before_at_ns,
-            _ => 0,
-        };
-        let is_full = calls.len() == cell.n_calls;
-        let facts = CellFacts {
-            peer: cell.peer,
-            peer_tid: (cell.peer != Peer::Nobody).then(|| ran.threads[1].tid),
-            end: match ran.results.last() {
-                _ if is_full => End::Count,
-                _ if ran.was_ended => End::Signal,
-                Some(watchdog) if watchdog.watched.was_ended => End::Watchdog,
-                _ => End::Time,
-            },
-            length_ns,
-            kernel_saw: ran.n_yields,
-            row: rows.first().copied(),
-            is_real_time: setting.policy != Policy::Other,
-        };
-        YieldSeries {
-            policy: probe.asked_policy.clone(),
-            cpu: cell.cpu,
-            load: setting.load.to_string(),
-            preemption: setting.preemption.map(|model| model.to_string()),
-            ..reconcile::yields::series(&sorted, &facts)
-        }
+fn series_of(plan: &Plan, ran: &Ran<Yielded>, record: &Report) -> YieldSeries {
+    let Plan { setting, cell } = plan;
+    let probe = &ran.threads[0];
+    let calls = &ran.results[0].calls;
+    let sorted = sort_calls(calls, &waits_of(&ran.trace, probe.tid));
+    let rows = reconcile::rows_of(record, std::slice::from_ref(probe));
+    let length_ns = match (calls.first(), calls.last()) {
+        (Some(first), Some(last)) => last.after_at_ns - first.before_at_ns,
+        _ => 0,
+    };
+    let is_full = calls.len() == cell.n_calls;
+    let facts = CellFacts {
+        peer: cell.peer,
+        peer_tid: (cell.peer != Peer::Nobody).then(|| ran.threads[1].tid),
+        end: match ran.results.last() {
+            _ if is_full => End::Count,
+            _ if ran.was_ended => End::Signal,
+            Some(watchdog) if watchdog.watched.was_ended => End::Watchdog,
+            _ => End::Time,
+        },
+        length_ns,
+        kernel_saw: ran.n_yields,
+        row: rows.first().copied(),
+        is_real_time: setting.policy != Policy::Other,
+    };
+    YieldSeries {
+        policy: probe.asked_policy.clone(),
+        cpu: cell.cpu,
+        load: setting.load.to_string(),
+        preemption: setting.preemption.map(|model| model.to_string()),
+        ..reconcile::yields::series(&sorted, &facts)
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     Error,
     analysis::{self, flight},
     cli::output,
-    model::{Autopsy, Flight, FlightDump, KernelPaths, WaitEvent},
+    model::{Autopsy, Flight, FlightDump, KernelNames, WaitEvent},
     report::perfetto,
 };
 
@@ -81,7 +81,7 @@ impl FlightLog {
         let waits = events.iter().map(|event| Autopsy {
             spans: Vec::new(),
             // The trace has the events themselves.
-            ..analysis::autopsy(event, irqs, &KernelPaths::new())
+            ..analysis::autopsy(event, irqs, &KernelNames::default())
         });
         self.waits.note(waits, Instant::now())
     }

@@ -11,7 +11,7 @@ use crate::{
     Error,
     analysis::{self, Context},
     cli::output::Output,
-    model::{FlightDump, GroupBy, Host, KernelPaths, Observation, Report, WaitEvent, Window},
+    model::{FlightDump, GroupBy, Host, KernelNames, Observation, Report, WaitEvent, Window},
     report::{csv, folded, json, text},
 };
 
@@ -83,7 +83,7 @@ impl Printer {
         &mut self,
         events: &[WaitEvent],
         irqs: &BTreeMap<u32, String>,
-        paths: &KernelPaths,
+        names: &KernelNames,
     ) -> Result<(), Error> {
         let Some(over) = &mut self.over else {
             return Ok(());
@@ -93,7 +93,7 @@ impl Printer {
             let Some(n_skipped) = over.admit(now) else {
                 continue;
             };
-            let wait = analysis::autopsy(event, irqs, paths);
+            let wait = analysis::autopsy(event, irqs, names);
             let text = match self.format {
                 Format::Json => json::wait_line(&wait, n_skipped),
                 Format::Text | Format::Csv | Format::Folded => text::autopsy(&wait, &self.window),

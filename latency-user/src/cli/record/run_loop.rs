@@ -87,7 +87,7 @@ pub(super) async fn record(
         recording.print_interval(&whole)?;
     }
     let cpu_pct = percent_of_window(cpu_time().saturating_sub(cpu_at_start), &whole);
-    recording.session.name_stacks(&mut whole);
+    recording.session.name_functions(&mut whole);
     let Recording {
         session,
         child,
@@ -216,8 +216,8 @@ impl Recording {
             return Ok(false);
         }
         let irqs = self.session.irq_names();
-        let paths = self.session.paths_of(&events);
-        self.printer.waits(&events, &irqs, &paths)?;
+        let names = self.session.names_of(&events);
+        self.printer.waits(&events, &irqs, &names)?;
         let flight = self.flight.as_mut();
         Ok(flight.is_some_and(|log| log.note(&events, &irqs)))
     }

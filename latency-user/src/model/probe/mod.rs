@@ -2,6 +2,7 @@
 
 mod busy;
 mod conditions;
+mod pingpong;
 mod wake;
 mod warning;
 mod yields;
@@ -9,6 +10,7 @@ mod yields;
 pub use self::{
     busy::{BusySeries, CauseGaps, GapCauses, GapsBy, Pair, TurnFigures},
     conditions::{Clocksources, Conditions, LoadReport, OtherTask, RtLimit, ThreadConditions},
+    pingpong::{PingpongSeries, RoundTrip, SwitchCheck, WakeupMeans},
     wake::{Disagreement, WakePhases, WakeSamples, WakeSeries},
     warning::Warning,
     yields::{RanInstead, YieldSeries},

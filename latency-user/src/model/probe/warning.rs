@@ -68,6 +68,13 @@ pub enum Warning {
         /// So much.
         ns: u64,
     },
+    /// The machine has no such place for two threads.
+    NoPlacement {
+        /// Which.
+        placement: String,
+        /// Why.
+        why: String,
+    },
     /// The probe was ended before its time.
     EndedEarly,
 }
@@ -96,6 +103,7 @@ impl Warning {
             Self::NotLocked => "not_locked",
             Self::LoadFailed { .. } => "load_failed",
             Self::Stolen { .. } => "stolen",
+            Self::NoPlacement { .. } => "no_placement",
             Self::EndedEarly => "ended_early",
         }
     }
@@ -149,6 +157,9 @@ impl Warning {
             Self::Stolen { ns } => {
                 format!("the hypervisor kept {} from the CPUs", units::duration(*ns))
             }
+            Self::NoPlacement { placement, why } => {
+                format!("nothing was measured {placement}: {why}")
+            }
             Self::EndedEarly => "a signal ended the probe before its time".to_owned(),
         }
     }
@@ -170,6 +181,7 @@ impl Warning {
             Self::NotLocked => "raise `ulimit -l`, or give the binary CAP_IPC_LOCK",
             Self::LoadFailed { .. } => "its figures are those of no load",
             Self::Stolen { .. } => "that time looks like waiting or like running; ask the host",
+            Self::NoPlacement { .. } => "leave it out of --placement, or give more CPUs with --cpu",
             Self::EndedEarly => "what was measured until then is in the figures",
         }
     }

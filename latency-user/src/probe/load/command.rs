@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
     process::{
         Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
-        wait,
+        set_parent_process_death_signal, wait,
     },
 };
 
@@ -39,12 +39,17 @@ pub(super) fn start(words: &[String]) -> io::Result<Running> {
         return Err(io::Error::other("there is no command"));
     };
     set_child_subreaper(Some(getpid()))?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()?;
+        .stdout(Stdio::null());
+    // Should this companion be killed, nobody else would end it.
+    let prepare = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: it makes a system call and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+    let child = command.spawn()?;
     let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let leader = leader.ok_or_else(|| io::Error::other("it has no process id"))?;
     Ok(Running {

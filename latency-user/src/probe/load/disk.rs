@@ -17,17 +17,15 @@ use super::worker::{Job, Meter};
 /// File systems that have no disk below them: tmpfs and ramfs, by their magic numbers.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-const BLOCK: usize = 64 << 10;
+const PAGE: usize = 4096;
+
+const BLOCK: usize = 16 * PAGE;
 
 /// Blocks between two waits for the disk.
 const N_PER_WAIT: u64 = 16;
 
 /// Size of the file, in blocks.
 const N_BLOCKS: u64 = 128;
-
-/// Aligned as writes past the page cache have to be.
-#[repr(align(4096))]
-struct Block([u8; BLOCK]);
 
 pub(super) fn jobs() -> io::Result<Vec<Job>> {
     let candidates = [PathBuf::from("/var/tmp"), env::temp_dir()];
@@ -57,10 +55,13 @@ fn open(folder: &Path) -> io::Result<File> {
 }
 
 fn write(file: &File, meter: &Meter) -> io::Result<()> {
-    let block = Box::new(Block([0xa5; BLOCK]));
+    let bytes = vec![0xa5; BLOCK + PAGE];
+    // Writes past the page cache have to be aligned.
+    let start = bytes.as_ptr().align_offset(PAGE);
+    let block = &bytes[start..start + BLOCK];
     let mut n_written = 0_u64;
     while meter.goes_on() {
-        file.write_all_at(&block.0, n_written % N_BLOCKS * BLOCK as u64)?;
+        file.write_all_at(block, n_written % N_BLOCKS * BLOCK as u64)?;
         n_written += 1;
         if n_written.is_multiple_of(N_PER_WAIT) {
             file.sync_data()?;

@@ -117,14 +117,15 @@ pub struct Done {
     pub failed: Option<String>,
 }
 
-/// Less CPU time than this is no load: starting a process takes about as much.
+/// A command that used less CPU time than this did nothing: starting a process takes about as much.
 const LEAST_CPU_NS: u64 = 5_000_000;
 
 impl Done {
     /// Whether it loaded nothing, or not to the end.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.failed.is_some() || self.cpu_ns < LEAST_CPU_NS
+        let has_worked = self.n_iterations > 0 || self.cpu_ns >= LEAST_CPU_NS;
+        self.failed.is_some() || !has_worked
     }
 }
 
@@ -204,6 +205,9 @@ mod tests {
         let mut done = Done::default();
         assert!(done.has_failed());
         done.cpu_ns = LEAST_CPU_NS;
+        assert!(!done.has_failed());
+        // A slow disk takes no time of a CPU.
+        (done.cpu_ns, done.n_iterations) = (0, 1);
         assert!(!done.has_failed());
         done.failed = Some("exit status: 1".into());
         assert!(done.has_failed());

@@ -46,7 +46,7 @@ impl Meter {
 pub fn run(kind: &Kind, cpus: &[u32]) -> ExitCode {
     match kind {
         Kind::Command(words) => keep(|| command::start(words), command::Running::stop),
-        built_in => keep(|| Crew::start(built_in, cpus), Crew::stop),
+        built_in => keep(|| Workers::start(built_in, cpus), Workers::stop),
     }
 }
 
@@ -90,12 +90,12 @@ pub(super) fn cpu_time_ns() -> u64 {
 }
 
 /// The workers of a built-in load.
-struct Crew {
+struct Workers {
     meters: Vec<Arc<Meter>>,
     workers: Vec<JoinHandle<()>>,
 }
 
-impl Crew {
+impl Workers {
     fn start(kind: &Kind, cpus: &[u32]) -> io::Result<Self> {
         let mut this = Self {
             meters: Vec::new(),

@@ -20,7 +20,9 @@ pub fn render(report: &ProbeReport<BusySeries>) -> String {
     }
     for series in &report.series {
         if let Some(pairs) = &series.pairs {
-            tables += &format!("\n{}\n", name(series));
+            tables += "\n";
+            tables += &name(series);
+            tables += "\n";
             tables += &list(pairs);
         }
     }
@@ -173,7 +175,7 @@ fn closing(series: &BusySeries) -> String {
     }
     lines.extend(ran_instead(&series.ran_instead));
     lines.extend(series.verdict.reasons.iter().cloned());
-    lines.iter().map(|line| format!("  {line}\n")).collect()
+    "  ".to_owned() + &lines.join("\n  ") + "\n"
 }
 
 /// Every gap: its length, the time to the next, what the kernel has of it, and its cause.

@@ -2,11 +2,12 @@
 
 mod busy;
 mod json;
+mod pingpong;
 mod text;
 mod wake;
 mod yields;
 
 pub use self::{
-    busy::render as busy_text, json::render as json, wake::render as wake_text,
-    yields::render as yield_text,
+    busy::render as busy_text, json::render as json, pingpong::render as pingpong_text,
+    wake::render as wake_text, yields::render as yield_text,
 };

@@ -106,7 +106,7 @@ fn closing(series: &YieldSeries) -> String {
         units::count(series.unmatched),
         units::duration(series.worst_disagreement_ns)
     ));
-    lines.iter().map(|line| format!("  {line}\n")).collect()
+    "  ".to_owned() + &lines.join("\n  ") + "\n"
 }
 
 /// A line for each of those who ran instead, as far as they are named.

@@ -2,7 +2,7 @@
 
 use super::{clock, parts};
 use crate::model::{
-    ASLEEP, Autopsy, LEAVING_KERNEL, OverStats, Span, USER_SPACE, WakerIdent, Window,
+    ASLEEP, Autopsy, LEAVING_KERNEL, OverStats, Span, USER_SPACE, WakerIdent, Window, rank,
 };
 use crate::units;
 
@@ -152,7 +152,14 @@ fn path(span: &Span) -> String {
 fn name_of_span(span: &Span) -> String {
     match (&span.comm, span.tid, &span.name) {
         (Some(comm), Some(tid), _) if comm.is_empty() => format!("a task that has ended [{tid}]"),
-        (Some(comm), Some(tid), _) => format!("{comm}[{tid}]"),
+        (Some(comm), Some(tid), _) => {
+            let name = match &span.work {
+                Some(work) => format!("{comm} ({work})"),
+                None => format!("{comm}[{tid}]"),
+            };
+            let rank = span.prio.and_then(rank);
+            rank.map_or(name.clone(), |rank| format!("{name} ({rank})"))
+        }
         (_, _, Some(name)) => match span.count {
             None | Some(1) => name_of_interrupt(span.kind, name),
             Some(n) => format!("{n} × {}", name_of_interrupt(span.kind, name)),
@@ -195,9 +202,17 @@ mod tests {
         insta::assert_snapshot!(longest(0), @"
         12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
           preempted by the tick; then pg_dump[991] 9.90 ms (kernel: ext4_writepages[ext4] ← do_writepages, in fsync),
-          3 × irq virtio2-input.0 100 µs, kworker/1:1H[77] 2.00 ms
+          3 × irq virtio2-input.0 100 µs, kworker/1:1H (blk_mq_run_work_fn) 2.00 ms
           hint: pinned to CPU 1
         ");
+    }
+
+    #[test]
+    fn task_that_is_not_fair_is_marked() {
+        let mut span = fixture::report().longest[0].spans[0].clone();
+        assert_eq!(name_of_span(&span), "pg_dump[991]");
+        span.prio = Some(49);
+        assert_eq!(name_of_span(&span), "pg_dump[991] (rt 50)");
     }
 
     #[test]

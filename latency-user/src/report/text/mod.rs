@@ -137,6 +137,7 @@ fn losses(losses: &Losses) -> String {
         cgroup_names,
         wait_records,
         trace_records,
+        blame_records,
         unpaired_interrupts,
         stacks,
         recursion_misses,
@@ -154,6 +155,7 @@ fn losses(losses: &Losses) -> String {
         (cgroup_names, "cgroup names"),
         (wait_records, "stories of long waits"),
         (trace_records, "events of the probe's threads"),
+        (blame_records, "names of culprits"),
         (unpaired_interrupts, "unpaired interrupts"),
         (stacks, "stacks"),
         (recursion_misses, "recursion misses"),
@@ -222,20 +224,20 @@ mod tests {
         still waiting                  1                                     >= 1.20 s   1.20 s    96 %  not ended
         from waking to running       100  4.10 µs  18.0 µs  312 µs  2.90 ms    2.90 ms  5.00 ms
 
-        what the waits were made of      times  longest      sum   share
-        other tasks                                      39.0 ms   3.1 %
-          pg_dump[991]                      11  7.40 ms  37.0 ms   3.0 %  of /backup.slice; 54 % in ext4_writepages[ext4]
-          kworker/1:1H, several threads     11   400 µs  2.00 ms  0.16 %  kernel
-        interrupts                                       1.00 ms  0.08 %
-          virtio2-input.0                   50            900 µs  0.07 %
-        softirqs                                         3.00 ms  0.24 %
-          NET_RX                            40           3.00 ms  0.24 %
-        the tick                                          500 µs  0.04 %
-        out of quota (throttled)                          1.20 s    96 %
-        idle exit                                         900 µs  0.07 %
-        moved between CPUs                                100 µs  0.01 %
-        other tasks, names not kept                       300 µs  0.02 %
-        unexplained                                       200 µs  0.02 %
+        what the waits were made of          times  longest      sum   share
+        other tasks                                          39.0 ms   3.1 %
+          pg_dump[991]                          11  7.40 ms  37.0 ms   3.0 %  of /backup.slice; 54 % in ext4_writepages[ext4]
+          kworker/1:1H (blk_mq_run_work_fn)     11   400 µs  2.00 ms  0.16 %  kernel
+        interrupts                                           1.00 ms  0.08 %
+          virtio2-input.0                       50            900 µs  0.07 %
+        softirqs                                             3.00 ms  0.24 %
+          NET_RX                                40           3.00 ms  0.24 %
+        the tick                                              500 µs  0.04 %
+        out of quota (throttled)                              1.20 s    96 %
+        idle exit                                             900 µs  0.07 %
+        moved between CPUs                                    100 µs  0.01 %
+        other tasks, names not kept                           300 µs  0.02 %
+        unexplained                                           200 µs  0.02 %
         the parts sum to the time waited, 1.25 s
         while running, interrupted for 13.0 ms (0.14 % of the time on a CPU): 80 interrupts 2.00 ms, 70 softirqs 7.00 ms, 2,200 ticks 4.00 ms
 
@@ -257,7 +259,7 @@ mod tests {
 
         the longest: 12.0 ms, postgres[4121] on CPU 1 at 14:13:23.113
           preempted by the tick; then pg_dump[991] 9.90 ms (kernel: ext4_writepages[ext4] ← do_writepages, in fsync),
-          3 × irq virtio2-input.0 100 µs, kworker/1:1H[77] 2.00 ms
+          3 × irq virtio2-input.0 100 µs, kworker/1:1H (blk_mq_run_work_fn) 2.00 ms
           hint: pinned to CPU 1
 
         audit: ok                           waits     ours  the kernel's   apart

@@ -1,11 +1,12 @@
 //! What the waits were made of: who ran meanwhile, which interrupts did, and what else it was.
 //!
 //! The lines that are not indented are the parts: they make up the waited time, and the last line
-//! says whether they do. Culprits of one name are one line, whatever their thread ids.
+//! says whether they do. Culprits of one name are one line, whatever their thread ids; workers of the
+//! kernel are told apart by what they worked on.
 
 use super::table;
 use super::waits::share;
-use crate::model::{BlameStats, InterruptStats, MainPath, Parts, Stats};
+use crate::model::{BlameStats, InterruptStats, MainPath, Parts, Stats, rank};
 use crate::units;
 
 /// Culprits, or interrupts of a kind, that are named.
@@ -71,7 +72,7 @@ fn row(
     ]
 }
 
-/// Culprits of one name and kind.
+/// Culprits of one name, function and kind.
 struct Named<'a> {
     first: &'a BlameStats,
     n_rows: u64,
@@ -85,7 +86,7 @@ fn culprits(blame: &[BlameStats], paths: &[MainPath], whole: u64) -> Vec<Vec<Str
     for row in blame {
         let is_same = |known: &&mut Named<'_>| {
             let (known, culprit) = (&known.first.culprit, &row.culprit);
-            (&known.comm, known.kind) == (&culprit.comm, culprit.kind)
+            (&known.comm, &known.work, known.kind) == (&culprit.comm, &culprit.work, culprit.kind)
         };
         match named.iter_mut().find(is_same) {
             Some(known) => {
@@ -126,8 +127,9 @@ fn culprits(blame: &[BlameStats], paths: &[MainPath], whole: u64) -> Vec<Vec<Str
 
 fn culprit_row(named: &Named<'_>, whole: u64) -> Vec<String> {
     let culprit = &named.first.culprit;
-    let name = match culprit.tid {
-        tid if tid != 0 && named.n_rows == 1 => format!("  {}[{tid}]", culprit.comm),
+    let name = match (&culprit.work, culprit.tid) {
+        (Some(work), _) => format!("  {} ({work})", culprit.comm),
+        (_, tid) if tid != 0 && named.n_rows == 1 => format!("  {}[{tid}]", culprit.comm),
         _ => format!("  {}, several threads", culprit.comm),
     };
     let longest = Some(named.max_ns);
@@ -138,6 +140,9 @@ fn culprit_row(named: &Named<'_>, whole: u64) -> Vec<String> {
         "kernel_thread" => "kernel".to_owned(),
         _ => format!("of {}", culprit.cgroup),
     };
+    if let Some(rank) = rank(culprit.prio) {
+        cells[5] += &format!(", {rank}");
+    }
     cells
 }
 
@@ -235,13 +240,22 @@ mod tests {
             .collect();
         let expected = [
             "pg_dump, several threads: 22",
-            "kworker/1:1H, several threads: 11",
+            "kworker/1:1H (blk_mq_run_work_fn): 11",
             "name2[2]: 11",
             "name3[3]: 11",
             "name4[4]: 11",
             "2 other names: 22",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn culprit_that_is_not_fair_is_marked() {
+        let mut blame = fixture::report().totals.blame;
+        let remark = |blame: &[BlameStats]| culprits(blame, &[], 1)[0][5].clone();
+        assert_eq!(remark(&blame), "of /backup.slice");
+        blame[0].culprit.prio = 49;
+        assert_eq!(remark(&blame), "of /backup.slice, rt 50");
     }
 
     #[test]

@@ -1,10 +1,44 @@
-//! Which CPUs share their last-level cache.
+//! Which CPUs share what.
 
 use std::{fs, path::Path};
 
+/// Where a CPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuPlace {
+    /// Its number.
+    pub cpu: u32,
+    /// The first CPU of its core.
+    pub core: u32,
+    /// The first CPU of those that share its last-level cache.
+    pub cache: u32,
+}
+
+/// Where these CPUs are.
+#[must_use]
+pub fn places(cpus: &[u32]) -> Vec<CpuPlace> {
+    let place = |&cpu| CpuPlace {
+        cpu,
+        core: core(cpu),
+        cache: last_level_cache(cpu),
+    };
+    cpus.iter().map(place).collect()
+}
+
+/// The first CPU of a CPU's core. Where the kernel does not say, each has its own.
+fn core(cpu: u32) -> u32 {
+    let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    let siblings = fs::read_to_string(file).ok();
+    siblings.and_then(|cpus| first(&cpus)).unwrap_or(cpu)
+}
+
+/// The first of a list of CPUs such as `0-3,8`.
+fn first(cpus: &str) -> Option<u32> {
+    cpus.trim_end().split([',', '-']).next()?.parse().ok()
+}
+
 /// The number of a CPU's last-level cache: that of the first CPU which shares it. Where the kernel
 /// does not say, a cache is taken to be the CPU's own.
-pub(super) fn last_level_cache(cpu: u32) -> u32 {
+pub(crate) fn last_level_cache(cpu: u32) -> u32 {
     let directory = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
     last_level_in(Path::new(&directory)).unwrap_or(cpu)
 }
@@ -23,12 +57,21 @@ fn last_level_in(directory: &Path) -> Option<u32> {
             holds_data.then_some((level, cpus))
         })
         .max_by_key(|(level, _)| *level)?;
-    cpus.split([',', '-']).next()?.parse().ok()
+    first(&cpus)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_of_this_machine_are_among_its_cpus() {
+        for place in places(&[0]) {
+            assert_eq!((place.cpu, place.core, place.cache), (0, 0, 0));
+        }
+        assert_eq!(first("4-7,12\n"), Some(4));
+        assert_eq!(first(""), None);
+    }
 
     fn cache(directory: &Path, index: u32, [level, kind, cpus]: [&str; 3]) {
         let place = directory.join(format!("index{index}"));
