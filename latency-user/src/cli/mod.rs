@@ -113,6 +113,8 @@ mod tests {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_record", help(&["record"]));
         insta::assert_snapshot!("help_doctor", help(&["doctor"]));
+        insta::assert_snapshot!("help_probe", help(&["probe"]));
+        insta::assert_snapshot!("help_probe_wake", help(&["probe", "wake"]));
         insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
         insta::assert_snapshot!("help_probe_pingpong", help(&["probe", "pingpong"]));
         insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));

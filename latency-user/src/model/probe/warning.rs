@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::RtLimit;
 use crate::units;
 
 /// Something about the conditions that figures depend on.
@@ -34,11 +33,6 @@ pub enum Warning {
     SlowClocksource(
         /// Its name.
         String,
-    ),
-    /// Real-time threads that do not sleep are stopped for a part of each period.
-    RtLimited(
-        /// The limit.
-        RtLimit,
     ),
     /// Threads were out of quota.
     Throttled {
@@ -96,7 +90,6 @@ impl Warning {
             Self::TimerSlack { .. } => "timer_slack",
             Self::ClocksourceChanged { .. } => "clocksource_changed",
             Self::SlowClocksource(_) => "slow_clocksource",
-            Self::RtLimited(_) => "rt_limited",
             Self::Throttled { .. } => "throttled",
             Self::TopPriority => "top_priority",
             Self::FewSamples { .. } => "few_samples",
@@ -129,11 +122,6 @@ impl Warning {
                     "reading the clock source {name} takes microseconds, which are in the figures"
                 )
             }
-            Self::RtLimited(limit) => format!(
-                "real-time tasks may have {} of each {}, no more",
-                units::duration(limit.runtime_ns.unwrap_or(limit.period_ns)),
-                units::duration(limit.period_ns)
-            ),
             Self::Throttled { ns } => format!(
                 "threads of the probe were out of quota for {}",
                 units::duration(*ns)
@@ -172,9 +160,6 @@ impl Warning {
             Self::TimerSlack { .. } => "--slack 1ns asks for timers that are on time",
             Self::ClocksourceChanged { .. } => "`dmesg` says why; do not trust the times around it",
             Self::SlowClocksource(_) => "use tsc where the machine has a stable one",
-            Self::RtLimited(_) => {
-                "gaps at the end of a period are its doing; see sched_rt_runtime_us"
-            }
             Self::Throttled { .. } => "see sched_rt_runtime_us, or cpu.max of the cgroup",
             Self::TopPriority => "use at most 98",
             Self::FewSamples { .. } => "measure for longer",
