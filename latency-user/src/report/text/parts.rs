@@ -134,15 +134,16 @@ fn culprit_row(named: &Named<'_>, whole: u64) -> Vec<String> {
     };
     let longest = Some(named.max_ns);
     let mut cells = row(&name, Some(named.count), longest, named.sum_ns, whole);
-    cells[5] = match culprit.kind {
+    let kind = match culprit.kind {
         "same_process" => "of the same process".to_owned(),
         "same_cgroup" => "of the same cgroup".to_owned(),
         "kernel_thread" => "kernel".to_owned(),
         _ => format!("of {}", culprit.cgroup),
     };
-    if let Some(rank) = rank(culprit.prio) {
-        cells[5] += &format!(", {rank}");
-    }
+    cells[5] = match rank(culprit.prio) {
+        Some(rank) => format!("{kind}, {rank}"),
+        None => kind,
+    };
     cells
 }
 
