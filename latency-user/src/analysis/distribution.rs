@@ -187,7 +187,7 @@ mod tests {
             let samples: Vec<_> = samples.iter().map(|ns| ns.cast_signed() - shift).collect();
             check(&samples);
         }
-        check(&[-5; 20_000]);
+        check(&[-5].repeat(20_000));
     }
 
     #[test]
