@@ -141,7 +141,7 @@ fn culprit_row(named: &Named<'_>, whole: u64) -> Vec<String> {
         _ => format!("of {}", culprit.cgroup),
     };
     if let Some(rank) = rank(culprit.prio) {
-        cells[5] += &format!(", {rank}");
+        cells[5] += &[", ", &rank].concat();
     }
     cells
 }
