@@ -21,3 +21,6 @@ pub enum Detail {
 /// Where a task's cgroup is read (`CGROUP_SUBSYS`): this value is the default (v2) hierarchy,
 /// any other the index of a v1 controller.
 pub const CGROUP_DEFAULT_HIERARCHY: u32 = u32::MAX;
+
+/// Value of a thread id in the map of targets: the thread is traced as well.
+pub const TRACED_TARGET: u8 = 2;

@@ -19,3 +19,4 @@ mod pod;
 pub mod record;
 pub mod select;
 pub mod timeline;
+pub mod trace;

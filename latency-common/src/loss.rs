@@ -22,10 +22,12 @@ pub enum Loss {
     UnpairedInterrupts = 7,
     /// A stack could not be taken or kept: the time is in the culprits, without a path.
     Stacks = 8,
+    /// An event of a traced thread found the ring full.
+    TraceRecords = 9,
 }
 
 /// Number of loss kinds.
-pub const N_LOSS: usize = 9;
+pub const N_LOSS: usize = 10;
 
 impl Loss {
     /// Every kind, in the order of its number.
@@ -39,5 +41,6 @@ impl Loss {
         Self::WaitRecords,
         Self::UnpairedInterrupts,
         Self::Stacks,
+        Self::TraceRecords,
     ];
 }

@@ -12,6 +12,7 @@ use crate::{
     timeline::{
         MAX_DEPTH, N_FACES, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline,
     },
+    trace::{TraceInterrupt, TraceWait},
 };
 
 macro_rules! pod {
@@ -38,4 +39,6 @@ pod! {
     HistSlot = 4096,
     Glob = 258 * 8,
     Control = 16,
+    TraceWait = 6 * 4 + 6 * 8 + N_PARTS * 8,
+    TraceInterrupt = 6 * 4 + 3 * 8,
 }

@@ -165,8 +165,8 @@ pub struct ActiveInterrupt {
     pub own_ns: u64,
     /// Which.
     pub source: Source,
-    /// Fills up to eight bytes.
-    pub reserved: u32,
+    /// 1 where the CPU was asked to switch before it began; only where a traced task has the CPU.
+    pub was_asked: u32,
 }
 
 /// One CPU's past. What every switch and wakeup touches is in its first line. Only that CPU writes it; others read it for remote wakeups, moves and snapshots.
@@ -196,8 +196,8 @@ pub struct Timeline {
     pub active: [ActiveInterrupt; MAX_DEPTH],
     /// Interrupts ended.
     pub n_interrupts: u32,
-    /// Fills up to eight bytes.
-    pub reserved: u32,
+    /// Thread id of the traced task that has the CPU; 0 where none has.
+    pub traced_tid: u32,
     /// When the context last changed: where the innermost active interrupt's time is counted from.
     pub context_since_ns: u64,
     /// When a stack was last taken here.

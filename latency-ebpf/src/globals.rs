@@ -36,6 +36,8 @@ globals! {
     ATTRIBUTE: u32 = 0;
     /// Waits from this length on are recorded one by one.
     OVER_NS: u64 = u64::MAX;
+    /// 1 when some tasks are traced, event by event.
+    TRACE: u32 = 0;
     /// 1 where task storage may be created under scheduler locks.
     SEED_AT_SWITCH: u32 = 0;
     /// 1 where `bpf_probe_read_kernel` is allowed.
@@ -153,6 +155,10 @@ globals! {
     CGROUP_ROOT_ID: u32 = 0;
     /// `hrtimer.function`.
     HRTIMER_FUNCTION: u32 = 0;
+    /// `hrtimer._softexpires`: when it was asked to fire.
+    HRTIMER_SOFT_EXPIRES: u32 = ABSENT;
+    /// `hrtimer.node.expires`: that and the slack.
+    HRTIMER_EXPIRES: u32 = ABSENT;
     /// The system call's number in `pt_regs`.
     REGS_SYSCALL_NR: u32 = ABSENT;
 }

@@ -16,6 +16,7 @@ use latency_common::{
 use crate::{
     maps::{SOURCES, count_loss, timeline},
     timeline::{active, present},
+    trace,
 };
 
 /// An interrupt begins on this CPU.
@@ -38,7 +39,7 @@ pub(crate) fn begin(source: Source) {
             since_ns: now,
             own_ns: 0,
             source,
-            reserved: 0,
+            was_asked: trace::is_asked(timeline.traced_tid).into(),
         };
         timeline.depth += 1;
         if let Some(count) = timeline.counts.get_mut(source.category() as usize) {
@@ -84,6 +85,7 @@ pub(crate) fn end(source: Source) {
             count: 1,
         },
     );
+    trace::interrupt_ends(timeline.traced_tid, &active, now, own_ns);
     if let Some(counters) = SOURCES.get_ptr_mut(source.row()) {
         // SAFETY: a per-CPU value, written by this CPU only.
         let counters = unsafe { &mut *counters };

@@ -39,6 +39,7 @@ mod task;
 mod throttle;
 mod timeline;
 mod timer;
+mod trace;
 mod unsent;
 mod waitlog;
 mod waker;

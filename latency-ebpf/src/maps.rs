@@ -17,6 +17,7 @@ use latency_common::{
     record::{N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
     timeline::{N_STACKS, StackKey, StackWeight, Timeline},
+    trace::Firing,
 };
 
 use crate::state::TaskState;
@@ -102,6 +103,14 @@ pub(crate) static UNSENT: PerCpuArray<TaskCounters> = PerCpuArray::with_max_entr
 #[map]
 pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
+/// Events of traced tasks; user space sets the size. Full: counted as loss.
+#[map]
+pub(crate) static TRACE_RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
+
+/// The timer whose callback runs on each CPU.
+#[map]
+pub(crate) static FIRINGS: PerCpuArray<Firing> = PerCpuArray::with_max_entries(1, 0);
+
 /// Where the iterator puts a row together; one snapshot is taken at a time.
 #[map]
 pub(crate) static ROW: PerCpuArray<TaskRecord> = PerCpuArray::with_max_entries(1, 0);
@@ -118,7 +127,7 @@ static CONTROL: Array<Control> = Array::with_max_entries(1, 0);
 #[map]
 pub(crate) static TARGET_TGIDS: HashMap<u32, u8> = HashMap::with_max_entries(1, 0);
 
-/// Selected thread ids.
+/// Selected thread ids, and whether they are traced.
 #[map]
 pub(crate) static TARGET_TIDS: HashMap<u32, u8> = HashMap::with_max_entries(1, 0);
 

@@ -24,7 +24,7 @@ use crate::{
     task::{Task, is_dead},
     throttle,
     timeline::{begin_stint, book_stolen, mend_break},
-    waitlog,
+    trace, waitlog,
     waker::book_wakeup,
 };
 
@@ -63,6 +63,7 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
             stack::take(&ctx, timeline, prev, switch.now);
         }
     }
+    trace::leave(timeline.as_deref_mut());
     leave(&switch, cpu, timeline.as_deref_mut());
     enter(&switch, cpu, timeline.as_deref_mut());
     if let Some(timeline) = timeline {
@@ -330,6 +331,7 @@ fn switch_in(
     state.set_phase(TaskPhase::Running, now);
     if let Some(timeline) = timeline {
         segment::restart_here(state, timeline, now);
+        trace::enter(state, timeline, switch.next_tid);
     }
 }
 
@@ -350,6 +352,7 @@ fn take_apart(
         } = switch;
         segment::end(state, next, next_tid, timeline, now);
         waitlog::record(state, next, cpu, timeline, now);
+        trace::wait_ends(state, next, switch.prev_tid, now);
         state.flags &= !MOVED;
     }
 }

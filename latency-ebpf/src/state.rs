@@ -5,7 +5,7 @@ use aya_ebpf::{
 };
 use latency_common::{
     attribution::N_PARTS, class::WaitClass, counters::TaskCounters, hist::N_TASK_HISTS,
-    record::TaskPhase,
+    record::TaskPhase, trace::Firing,
 };
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     segment,
     task::Task,
     timeline::Reading,
+    trace,
 };
 
 /// The task is measured now.
@@ -33,6 +34,9 @@ pub(crate) const MOVED: u8 = 32;
 
 /// The open wait is counted among those of its CPU.
 pub(crate) const COUNTED: u8 = 64;
+
+/// What happens to the task is told event by event.
+pub(crate) const TRACED: u8 = 128;
 
 /// Everything kept for a task.
 ///
@@ -82,6 +86,8 @@ pub(crate) struct TaskState {
     /// What is known of the open, or the last, wait by `Part`: what moves have ended of it, and at its
     /// end all. Not written for a wait of one part.
     pub(crate) parts: [u64; N_PARTS],
+    /// The timer that woke it; only of a traced task.
+    pub(crate) firing: Firing,
 }
 
 const _: () = assert!(core::mem::offset_of!(TaskState, base) + 8 == 64);
@@ -121,6 +127,9 @@ impl TaskState {
     #[inline(always)]
     pub(crate) fn begin(&mut self, task: Task, flags: u8, now: u64) {
         self.flags = flags | SELECTED | FRESH;
+        if trace::is_wanted(task) {
+            self.flags |= TRACED;
+        }
         self.last_run_delay = task.run_delay();
         self.last_sum_exec = task.sum_exec();
         self.preemptor_row = 0;

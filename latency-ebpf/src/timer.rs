@@ -18,12 +18,14 @@ use crate::{
     stack,
     task::{Task, load},
     timeline::begin_stint,
+    trace,
 };
 
 /// A timer's callback begins.
 #[btf_tracepoint(function = "hrtimer_expire_entry")]
 pub(crate) fn hrtimer_expire_entry(ctx: BtfTracePointContext) -> i32 {
     let timer: *const u8 = ctx.arg(0);
+    trace::timer_fires(timer);
     let callback: u64 = load(timer, &g::HRTIMER_FUNCTION);
     let class = if callback == g::TICK_CALLBACK.read() {
         WaitClass::Tick
@@ -80,6 +82,7 @@ fn tick_source(class: u32) -> Source {
 #[btf_tracepoint(function = "hrtimer_expire_exit")]
 pub(crate) fn hrtimer_expire_exit(ctx: BtfTracePointContext) -> i32 {
     let timer: *const u8 = ctx.arg(0);
+    trace::timer_has_fired();
     // SAFETY: the helper has no precondition.
     let Some(cpu) = cpu_state(unsafe { bpf_get_smp_processor_id() }) else {
         return 0;

@@ -1,6 +1,7 @@
 //! The story of a wait that was among the longest of its CPU, or over the threshold.
 
 use latency_common::{
+    attribution::N_PARTS,
     class::WaitClass,
     cpu::CpuState,
     interrupt::Source,
@@ -85,15 +86,7 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.here_since_ns = state.segment_since_ns;
     record.start_time_ns = task.start_boottime();
     record.cgroup_id = cgroup_id(task);
-    if state.only_part == 0 {
-        copy(&mut record.parts, &state.parts);
-    } else {
-        clear(&mut record.parts);
-        let part = (state.only_part as usize).wrapping_sub(1);
-        if let Some(ns) = record.parts.get_mut(part) {
-            *ns = now.saturating_sub(state.since_ns);
-        }
-    }
+    write_parts(&mut record.parts, state, now);
     record.interrupted_ns = timeline.interrupted_ns;
     record.tid = task.tid();
     record.tgid = task.tgid();
@@ -106,6 +99,19 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     name_waker(record, state);
     copy_timeline(&raw mut *record, &raw const *timeline);
     entry.submit(NO_WAKEUP);
+}
+
+/// What the wait that ends now was made of.
+#[inline(always)]
+pub(crate) fn write_parts(parts: &mut [u64; N_PARTS], state: &TaskState, now: u64) {
+    if state.only_part == 0 {
+        copy(parts, &state.parts);
+        return;
+    }
+    clear(parts);
+    if let Some(ns) = parts.get_mut((state.only_part as usize).wrapping_sub(1)) {
+        *ns = now.saturating_sub(state.since_ns);
+    }
 }
 
 #[inline(always)]

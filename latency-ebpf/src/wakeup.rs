@@ -13,6 +13,7 @@ use crate::{
     stack::sample_sync,
     state::{FRESH, SELECTED, TaskState, lookup},
     task::{Task, need_resched_at},
+    trace,
     waker::{active_interrupt, note_placement, note_unknown_waker, note_waker},
 };
 
@@ -45,6 +46,7 @@ pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
     if task.cpu() != here {
         keep_waking(task, cpu, here);
     }
+    trace::waking(task);
     0
 }
 

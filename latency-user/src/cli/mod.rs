@@ -3,9 +3,11 @@
 //! 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under `--strict`.
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
+mod alongside;
 mod doctor;
 mod output;
 mod record;
+mod signals;
 
 use std::{io, process::ExitCode};
 

@@ -56,6 +56,8 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
         "se.prev_sum_exec_runtime",
     ),
     ("TASK_CPUS_ALLOWED", "task_struct", "nr_cpus_allowed"),
+    ("HRTIMER_SOFT_EXPIRES", "hrtimer", "_softexpires"),
+    ("HRTIMER_EXPIRES", "hrtimer", "node.expires"),
     ("RQ_CLOCK", "rq", "clock"),
     ("CFS_RQ_RQ", "cfs_rq", "rq"),
     ("RQ_NR_SWITCHES", "rq", "nr_switches"),

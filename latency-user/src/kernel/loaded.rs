@@ -32,10 +32,11 @@ use super::{
     object::{self, LoadOptions, take},
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
+    trace::{self, MalformedRecord},
 };
 use crate::{
     Error,
-    model::{InterruptTotal, StackTally},
+    model::{InterruptTotal, StackTally, TraceEvent},
 };
 
 /// A record of the ring.
@@ -71,6 +72,7 @@ pub struct Kernel {
     /// The flight recorder's rings, where it is on.
     pub flight: Option<FlightRings>,
     ring: RingBuf<MapData>,
+    trace: RingBuf<MapData>,
     cpus: Array<MapData, CpuState>,
     sources: PerCpuArray<MapData, InterruptCounters>,
     stacks: StackTraceMap<MapData>,
@@ -108,6 +110,7 @@ impl Kernel {
                 .map(|size| FlightRings::map(&ebpf, size, object::n_possible_cpus()?))
                 .transpose()?,
             ring: take(&mut ebpf, "RECORDS")?,
+            trace: take(&mut ebpf, "TRACE_RECORDS")?,
             cpus: take(&mut ebpf, "CPUS")?,
             sources: take(&mut ebpf, "SOURCES")?,
             stacks: take(&mut ebpf, "STACKS")?,
@@ -241,6 +244,11 @@ impl Kernel {
         })
     }
 
+    /// The next event of a traced thread.
+    pub fn next_trace_event(&mut self) -> Option<Result<TraceEvent, MalformedRecord>> {
+        self.trace.next().map(|item| trace::event(&item))
+    }
+
     /// What each CPU counted.
     #[must_use]
     pub fn cpu_states(&self) -> Vec<CpuState> {
@@ -371,7 +379,7 @@ fn read_all(file: &mut File, output: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// Copies a boundary type out of bytes of at least its length.
-fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
+pub(super) fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
     assert!(
         bytes.len() >= size_of::<T>(),
         "the caller has checked the length"

@@ -13,6 +13,7 @@ mod programs;
 mod resched;
 mod rights;
 mod symbols;
+mod trace;
 
 pub use features::{Availability, Feature, Features, KERNEL_PATHS};
 pub use flight::{FlightRings, FlightSize};
@@ -22,6 +23,7 @@ pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};
 pub use programs::{CgroupNeed, Needs};
 pub use rights::Rights;
+pub use trace::MalformedRecord;
 
 use std::os::fd::OwnedFd;
 

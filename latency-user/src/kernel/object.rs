@@ -11,7 +11,7 @@ use aya::{
 use aya_log::Level;
 use latency_common::{
     attribution::N_SYNC_FUNCTIONS,
-    config::{CGROUP_DEFAULT_HIERARCHY, Detail},
+    config::{CGROUP_DEFAULT_HIERARCHY, Detail, TRACED_TARGET},
     select::Glob,
 };
 
@@ -30,6 +30,8 @@ pub struct Selection {
     pub tgids: Vec<u32>,
     /// Thread ids.
     pub tids: Vec<u32>,
+    /// Those of them that are traced, event by event.
+    pub traced: Vec<u32>,
     /// User ids.
     pub uids: Vec<u32>,
     /// Compiled globs.
@@ -70,6 +72,8 @@ pub struct LoadOptions {
     pub n_hists: u32,
     /// Bytes of the ring.
     pub ring_bytes: u32,
+    /// Bytes of the ring for events of traced threads.
+    pub trace_bytes: u32,
     /// How much the flight recorder is to hold; none without one.
     pub flight: Option<FlightSize>,
     /// Waits from this length on are recorded one by one; the longest are in any case.
@@ -104,6 +108,7 @@ fn set_options(
     let selection = &options.selection;
     globals.set("SELECT_ALL", selection.is_all().into());
     globals.set("ATTRIBUTE", (options.detail == Detail::Full).into());
+    globals.set("TRACE", (!selection.traced.is_empty()).into());
     globals.set("SEED_AT_SWITCH", features.can_seed_at_switch.into());
     globals.set("CAN_PROBE_READ", features.can_probe_read.into());
     globals.set(
@@ -201,6 +206,7 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .map_max_entries("HISTS", options.n_hists)
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)
+        .map_max_entries("TRACE_RECORDS", options.trace_bytes)
         .map_max_entries("FLIGHT_RECORDS", flight_records)
         .map_max_entries("FLIGHT_HEADS", entries(n_cpus))
         .map_max_entries("TARGET_TGIDS", entries(selection.tgids.len()))
@@ -225,10 +231,11 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 }
 
 fn fill_targets(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), Error> {
-    fill(ebpf, "TARGET_TGIDS", &selection.tgids)?;
-    fill(ebpf, "TARGET_TIDS", &selection.tids)?;
-    fill(ebpf, "TARGET_UIDS", &selection.uids)?;
-    fill(ebpf, "TARGET_CGROUPS", &selection.cgroups)?;
+    fill(ebpf, "TARGET_TGIDS", &selection.tgids, TARGET)?;
+    fill(ebpf, "TARGET_TIDS", &selection.tids, TARGET)?;
+    fill(ebpf, "TARGET_TIDS", &selection.traced, TRACED_TARGET)?;
+    fill(ebpf, "TARGET_UIDS", &selection.uids, TARGET)?;
+    fill(ebpf, "TARGET_CGROUPS", &selection.cgroups, TARGET)?;
     let mut globs = Array::<_, Glob>::try_from(map_mut(ebpf, "GLOBS")?)
         .map_err(|error| map_failed("GLOBS", &error))?;
     for (index, glob) in (0..).zip(&selection.globs) {
@@ -239,11 +246,14 @@ fn fill_targets(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), Error> {
     Ok(())
 }
 
-fn fill<K: Pod>(ebpf: &mut Ebpf, name: &'static str, keys: &[K]) -> Result<(), Error> {
+/// Value of a target that is not traced.
+const TARGET: u8 = 1;
+
+fn fill<K: Pod>(ebpf: &mut Ebpf, name: &'static str, keys: &[K], value: u8) -> Result<(), Error> {
     let mut map = HashMap::<_, K, u8>::try_from(map_mut(ebpf, name)?)
         .map_err(|error| map_failed(name, &error))?;
     for key in keys {
-        map.insert(key, 1, 0)
+        map.insert(key, value, 0)
             .map_err(|error| map_failed(name, &error))?;
     }
     Ok(())

@@ -14,6 +14,7 @@ mod paths;
 mod report;
 mod stats;
 mod tally;
+mod trace;
 mod verify;
 
 pub use attribution::{
@@ -36,6 +37,7 @@ pub use paths::{
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};
+pub use trace::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};
 pub use verify::{
     Agreement, ClaimedLatency, ClaimedSeries, Claims, Reason, ReasonKind, SeenByKernel,
     SeenConditions, SeenInterruptions, SeenLatency, SeenThread, Verification,

@@ -80,6 +80,8 @@ pub struct Losses {
     pub wait_records: u64,
     /// Interrupts whose begin or end was not seen; their time is in the tasks'.
     pub unpaired_interrupts: u64,
+    /// Events of traced threads that found their ring full; the figures of the threads have them.
+    pub trace_records: u64,
     /// Stacks that could not be taken or kept; their time has no path.
     pub stacks: u64,
     /// Runs of our programs that the kernel skipped since the same program was active.

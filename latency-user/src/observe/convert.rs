@@ -151,6 +151,7 @@ pub(super) fn losses(counts: [u64; N_LOSS]) -> Losses {
         clock_backwards: count(Loss::ClockBackwards),
         cgroup_names: count(Loss::CgroupNames),
         wait_records: count(Loss::WaitRecords),
+        trace_records: count(Loss::TraceRecords),
         unpaired_interrupts: count(Loss::UnpairedInterrupts),
         stacks: count(Loss::Stacks),
         ..Losses::default()

@@ -10,6 +10,7 @@ mod cost;
 mod flight;
 mod glob;
 mod interrupts;
+mod options;
 mod paths;
 mod session;
 mod switches;
@@ -18,5 +19,6 @@ mod threshold;
 mod waits;
 
 pub use child::{Child, status_code};
-pub use session::{Session, SessionOptions};
+pub use options::{DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions};
+pub use session::Session;
 pub use targets::{TargetArgs, Targets};

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    ffi::OsString,
     time::Duration,
 };
 
@@ -11,18 +10,18 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
-    interrupts::InterruptBase, paths, paths::Paths, switches::Reading, targets::Targets,
-    threshold::Threshold, waits::LongWaits,
+    interrupts::InterruptBase, options::SessionOptions, paths, paths::Paths, switches::Reading,
+    targets::Targets, threshold::Threshold, waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
     kernel::{
-        self, Features, FlightSize, KERNEL_PATHS, Kernel, LoadOptions, Record, Rights,
+        self, Features, FlightSize, KERNEL_PATHS, Kernel, MalformedRecord, Record, Rights,
         btf::KernelTypes,
     },
     model::{
         Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
-        WaitEvent,
+        TraceEvent, WaitEvent,
     },
 };
 
@@ -32,31 +31,6 @@ const MAX_ENDED_ROWS: usize = 65_536;
 /// Turns between two looks at all tasks, where users decide: their changes fire no event. As many lie
 /// between two looks at how long waits are.
 const TURNS_PER_LOOK: u32 = 10;
-
-/// How to record.
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// Which tasks.
-    pub targets: Targets,
-    /// How much is measured.
-    pub detail: Detail,
-    /// Slots of the histogram pool.
-    pub n_hists: u32,
-    /// Bytes of the ring.
-    pub ring_bytes: u32,
-    /// Waits from this length on are handed out one by one.
-    pub over_ns: Option<u64>,
-    /// Stacks are taken where somebody has waited longer than this; without, that follows the waits.
-    pub stacks_over_ns: Option<u64>,
-    /// Nothing else than stacks was asked for.
-    pub needs_paths: bool,
-    /// A command to run and follow; empty for none.
-    pub command: Vec<OsString>,
-    /// How much the flight recorder is to hold; none without one.
-    pub flight: Option<FlightSize>,
-    /// Whether the programs log what they decide.
-    pub has_logs: bool,
-}
 
 /// A recording that goes on.
 #[expect(missing_debug_implementations, reason = "aya's maps have none")]
@@ -83,6 +57,7 @@ pub struct Session {
     /// None where no stacks are taken.
     threshold: Option<Threshold>,
     paths: Paths,
+    trace: Vec<TraceEvent>,
     n_malformed: u64,
 }
 
@@ -100,7 +75,7 @@ impl Session {
         check(&features, &release, options)?;
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let cgroups = CgroupNames::read(options.targets.hierarchy.as_ref());
-        let load = load_options(options, threshold.ns());
+        let load = options.load(threshold.ns());
         let paths = Paths::new(options.over_ns.is_some());
         let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
         // Freeing them takes tens of milliseconds, which belong before the window.
@@ -136,6 +111,7 @@ impl Session {
             waits: LongWaits::new(start_at_ns, options.over_ns),
             threshold: (options.detail == Detail::Full).then_some(threshold),
             paths,
+            trace: Vec::new(),
             n_malformed: 0,
         };
         Ok((session, child))
@@ -162,6 +138,7 @@ impl Session {
     /// Keeps the ring empty and the selection true. To be called about ten times a second.
     pub fn turn(&mut self) -> Result<(), Error> {
         self.drain();
+        self.drain_trace();
         self.kernel.flush_logs();
         let requests = self.kernel.reselect_requests();
         let is_due = self.turns.is_multiple_of(TURNS_PER_LOOK);
@@ -224,6 +201,21 @@ impl Session {
                 Record::Malformed => self.n_malformed += 1,
             }
         }
+    }
+
+    fn drain_trace(&mut self) {
+        while let Some(event) = self.kernel.next_trace_event() {
+            match event {
+                Ok(event) => self.trace.push(event),
+                Err(MalformedRecord) => self.n_malformed += 1,
+            }
+        }
+    }
+
+    /// Events of traced threads since the last call.
+    pub fn take_trace(&mut self) -> Vec<TraceEvent> {
+        self.drain_trace();
+        std::mem::take(&mut self.trace)
     }
 
     fn keep(&mut self, row: TaskRow) {
@@ -341,23 +333,6 @@ fn check(features: &Features, release: &str, options: &SessionOptions) -> Result
         features.require(KERNEL_PATHS, release)?;
     }
     Ok(())
-}
-
-fn load_options(options: &SessionOptions, stacks_over_ns: u64) -> LoadOptions {
-    let hierarchy = options.targets.hierarchy.as_ref();
-    LoadOptions {
-        detail: options.detail,
-        selection: options.targets.selection.clone(),
-        needs: options.targets.needs,
-        cgroup_controller: hierarchy.and_then(super::cgroups::Hierarchy::controller),
-        cgroup_hierarchy_id: hierarchy.map_or(0, super::cgroups::Hierarchy::id),
-        n_hists: options.n_hists,
-        ring_bytes: options.ring_bytes,
-        flight: options.flight,
-        over_ns: options.over_ns,
-        stacks_over_ns,
-        has_logs: options.has_logs,
-    }
 }
 
 fn identity(row: &TaskRow) -> (u32, u64) {

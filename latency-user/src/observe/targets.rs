@@ -68,6 +68,7 @@ impl Targets {
             selection: Selection {
                 tgids: args.pids.clone(),
                 tids: args.tids.clone(),
+                traced: Vec::new(),
                 uids: args
                     .users
                     .iter()

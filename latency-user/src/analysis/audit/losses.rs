@@ -10,7 +10,7 @@ use crate::units;
 type Kind = (&'static str, bool, fn(&Losses) -> u64, &'static str);
 
 #[rustfmt::skip]
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     ("untracked_tasks", true, |loss| loss.untracked_tasks,
         "tasks got no storage and were not measured"),
     ("untracked_switches", true, |loss| loss.untracked_switches,
@@ -35,6 +35,8 @@ const KINDS: [Kind; 14] = [
         "cgroups are shown by id since their path was lost"),
     ("wait_records", false, |loss| loss.wait_records,
         "long waits have no story since the ring was full; the sums hold them"),
+    ("trace_records", false, |loss| loss.trace_records,
+        "events of the probe's threads are missing since the ring was full; the sums hold them"),
     ("unpaired_interrupts", false, |loss| loss.unpaired_interrupts,
         "interrupts began or ended unseen; their time is taken for that of tasks"),
     ("stacks", false, |loss| loss.stacks,
@@ -78,6 +80,7 @@ mod tests {
             clock_backwards: 8,
             cgroup_names: 9,
             wait_records: 12,
+            trace_records: 15,
             unpaired_interrupts: 13,
             stacks: 14,
             recursion_misses: 10,
@@ -96,6 +99,7 @@ mod tests {
             "clock_backwards",
             "cgroup_names",
             "wait_records",
+            "trace_records",
             "unpaired_interrupts",
             "stacks",
         ];

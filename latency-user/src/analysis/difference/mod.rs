@@ -114,7 +114,7 @@ fn interrupts_minus(later: &[InterruptTotal], earlier: &[InterruptTotal]) -> Vec
 fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
     growth!(later, earlier, Losses {
         missed_switches, unmeasured_waits, untracked_tasks, untracked_switches, exit_records,
-        folded_rows, task_histograms, clock_backwards, cgroup_names, wait_records,
+        folded_rows, task_histograms, clock_backwards, cgroup_names, wait_records, trace_records,
         unpaired_interrupts, stacks, recursion_misses, malformed_records;
     })
 }

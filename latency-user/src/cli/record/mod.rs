@@ -10,18 +10,20 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, ValueEnum};
 use latency_common::{config::Detail, hist::HistSlot};
 
-use super::output::Output;
+use super::{output::Output, signals::Signals};
 use crate::{
     host,
     kernel::FlightSize,
     model::{GroupBy, Window},
-    observe::{Child, SessionOptions, TargetArgs, Targets, status_code},
+    observe::{
+        Child, DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions, TargetArgs, Targets,
+        status_code,
+    },
     units::Nanos,
 };
 use flight::FlightLog;
 use over::Over;
 use printer::Printer;
-use run_loop::Signals;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -77,11 +79,11 @@ pub(super) struct RecordArgs {
     #[arg(long, value_enum, default_value_t = DetailArg::Full, help_heading = "Limits")]
     detail: DetailArg,
     /// Histograms kept at a time, 4 KiB each, up to three per task
-    #[arg(long, value_name = "N", default_value_t = 8192, help_heading = "Limits",
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_HISTOGRAMS, help_heading = "Limits",
           value_parser = clap::value_parser!(u32).range(1..=MAX_HISTOGRAMS))]
     max_histograms: u32,
     /// Size of the ring for ended tasks, a power of two
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 22, help_heading = "Limits",
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_RING_BYTES, help_heading = "Limits",
           value_parser = ring_bytes)]
     ring_bytes: u32,
     /// Keep the raw events of the last so long, e.g. 2s, and save them as a Perfetto trace: at a wait
@@ -309,6 +311,7 @@ impl RecordArgs {
                 window_ns: window.as_ns(),
                 bytes: self.flight_bytes,
             }),
+            traced: Vec::new(),
             has_logs: self.verbose,
         })
     }

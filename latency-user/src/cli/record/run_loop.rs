@@ -10,10 +10,7 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    time::{Instant, MissedTickBehavior, interval_at, sleep_until},
-};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::{
     flight::FlightLog,
@@ -21,6 +18,7 @@ use super::{
 };
 use crate::{
     analysis,
+    cli::signals::{Request, Signals, reset_interrupt},
     model::{DumpReason, Observation},
     observe::{Child, Session, SessionOptions},
     units::Nanos,
@@ -49,8 +47,7 @@ pub(super) struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Duration,
-    Interrupt,
-    Terminate,
+    Request(Request),
     Child(ExitStatus),
     TargetsGone,
     ReaderGone,
@@ -76,10 +73,10 @@ pub(super) async fn record(
     };
     let cpu_at_start = cpu_time();
     let end = recording.observe(plan).await?;
-    if matches!(end, End::Interrupt | End::Terminate) {
+    if matches!(end, End::Request(_)) {
         reset_interrupt();
     }
-    if let (End::Terminate, Some(child)) = (end, &recording.child) {
+    if let (End::Request(Request::Terminate), Some(child)) = (end, &recording.child) {
         child.terminate();
     }
     let mut whole = recording.session.last_snapshot()?;
@@ -126,8 +123,8 @@ async fn outlived_by(mut child: Child, mut signals: Signals) -> io::Result<ExitS
     loop {
         tokio::select! {
             status = child.wait() => return status,
-            end = signals.next() => {
-                if end == End::Terminate {
+            request = signals.next() => {
+                if request == Request::Terminate {
                     child.terminate();
                 }
             }
@@ -164,7 +161,7 @@ impl Recording {
             tokio::select! {
                 biased;
                 () = until(deadline) => break End::Duration,
-                end = self.signals.next() => break end,
+                request = self.signals.next() => break End::Request(request),
                 status = end_of(&mut self.child) => break End::Child(status?),
                 () = requested(&mut self.flight) => self.dump(DumpReason::Signal),
                 () = sleep_until(next_cost) => {
@@ -261,63 +258,6 @@ async fn end_of(child: &mut Option<Child>) -> io::Result<ExitStatus> {
         Some(child) => child.wait().await,
         None => std::future::pending().await,
     }
-}
-
-/// The signals that end a recording.
-#[derive(Debug)]
-pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// None under `nohup`.
-    hangup: Option<Signal>,
-}
-
-impl Signals {
-    /// From now on they end in a report. Needs the runtime.
-    pub(super) fn install() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: if is_hangup_ignored() {
-                None
-            } else {
-                Some(signal(SignalKind::hangup())?)
-            },
-        })
-    }
-
-    async fn next(&mut self) -> End {
-        tokio::select! {
-            _ = self.interrupt.recv() => End::Interrupt,
-            _ = self.terminate.recv() => End::Terminate,
-            () = arrival(&mut self.hangup) => End::Terminate,
-        }
-    }
-}
-
-async fn arrival(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => signal.recv().await.unwrap_or_default(),
-        None => std::future::pending().await,
-    }
-}
-
-/// Whether somebody, such as `nohup`, has decided that we survive the terminal.
-fn is_hangup_ignored() -> bool {
-    const SIGHUP_BIT: u64 = 1 << (libc::SIGHUP - 1);
-    procfs::process::Process::myself()
-        .and_then(|myself| myself.status())
-        .is_ok_and(|status| status.sigign & SIGHUP_BIT != 0)
-}
-
-/// From now on Ctrl-C ends the process at once, be it in the middle of a long report: it is the second
-/// one, or nothing is left but to wait for the command.
-fn reset_interrupt() {
-    use nix::sys::signal::{SigHandler, Signal::SIGINT, signal};
-    // SAFETY: the default action runs no code of ours.
-    unsafe { signal(SIGINT, SigHandler::SigDfl) }
-        .map(|_| ())
-        .unwrap_or_default();
 }
 
 /// A line on the terminal that says how far the recording is; nothing where there is none.
