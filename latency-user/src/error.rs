@@ -78,6 +78,10 @@ pub enum Error {
     Output { path: PathBuf, source: io::Error },
     #[error("cannot write the flight recorder's {}: {source}", path.display())]
     FlightOutput { path: PathBuf, source: io::Error },
+    #[error("cannot tell which tool '{0}' is")]
+    UnknownTool(String),
+    #[error("cannot read what {tool} says: {reason}")]
+    ForeignOutput { tool: &'static str, reason: String },
     #[error("cannot run '{command}': {source}")]
     Command { command: String, source: io::Error },
 }
@@ -133,6 +137,12 @@ impl Error {
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()
+            }
+            Self::UnknownTool(_) => {
+                "verify knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench; --tool says which one it is".into()
+            }
+            Self::ForeignOutput { .. } => {
+                "run the tool alone, and see whether it ends with its figures".into()
             }
             Self::Command { .. } => "check the command's name and its permissions".into(),
         }

@@ -8,6 +8,7 @@ mod doctor;
 mod output;
 mod record;
 mod signals;
+mod verify;
 
 use std::{io, process::ExitCode};
 
@@ -32,6 +33,12 @@ enum Command {
     ///
     /// Targets add up; without any, all tasks are observed.
     Record(Box<record::RecordArgs>),
+    /// Run somebody else's probe and say whether its figures can be true
+    ///
+    /// Knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench. The tool's
+    /// samples are held against wakeups that the kernel saw, its distribution against the kernel's, which
+    /// is a part of it, and what it left out is counted. The verdict is *agrees*, *omits* or *disagrees*.
+    Verify(verify::VerifyArgs),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
 }
@@ -44,6 +51,7 @@ Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the au
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     }
 }
@@ -62,7 +70,12 @@ pub fn describe(error: &anyhow::Error) -> String {
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref() {
-        Some(Error::BadGlob { .. } | Error::TooManyGlobs(_) | Error::Conflict { .. }) => 2,
+        Some(
+            Error::BadGlob { .. }
+            | Error::TooManyGlobs(_)
+            | Error::Conflict { .. }
+            | Error::UnknownTool(_),
+        ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,
         _ => 1,
@@ -97,6 +110,7 @@ mod tests {
     fn help_says_what_can_be_typed() {
         insta::assert_snapshot!("help", help(None));
         insta::assert_snapshot!("help_record", help(Some("record")));
+        insta::assert_snapshot!("help_verify", help(Some("verify")));
         insta::assert_snapshot!("help_doctor", help(Some("doctor")));
     }
 

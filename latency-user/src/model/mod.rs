@@ -40,5 +40,5 @@ pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};
 pub use trace::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};
 pub use verify::{
     Agreement, ClaimedLatency, ClaimedSeries, Claims, Reason, ReasonKind, SeenByKernel,
-    SeenConditions, SeenInterruptions, SeenLatency, SeenThread, Verification,
+    SeenConditions, SeenInterruptions, SeenLatency, SeenThread, Verification, Watched,
 };

@@ -82,6 +82,9 @@ pub struct Claims {
     pub tasks: Option<u64>,
     /// It holds the CPUs out of deep idle states while it measures.
     pub holds_cpu_latency: bool,
+    /// Its first period may begin so much after its threads, because it aligns itself.
+    #[serde(skip)]
+    pub begins_within_ns: u64,
 }
 
 /// Wakeup latency of a thread as the kernel saw it, from waking to running.
@@ -135,6 +138,17 @@ pub struct SeenConditions {
     pub stops: u64,
     /// How long, as far as looking every twentieth of a second can tell.
     pub stopped_ns: u64,
+}
+
+/// A thread that was looked at in `/proc` while it ran.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// Thread id.
+    pub tid: u32,
+    /// When it was last found, on the boot clock.
+    pub last_seen_boot_ns: u64,
+    /// What was read back.
+    pub conditions: SeenConditions,
 }
 
 /// A measuring thread as the kernel saw it.

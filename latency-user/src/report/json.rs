@@ -202,12 +202,14 @@ fn line(document: &impl Serialize) -> String {
     ended(serde_json::to_string(document))
 }
 
-fn ended(document: serde_json::Result<String>) -> String {
+/// A document with its last line ended.
+pub(super) fn ended(document: serde_json::Result<String>) -> String {
     // SANITY: all keys are text, and memory takes every write.
     document.expect("a report is valid JSON") + "\n"
 }
 
-fn document(report: &Report) -> Document<'_> {
+/// The whole report as what it is in JSON, for documents that contain it.
+pub(super) fn document(report: &Report) -> impl Serialize {
     Document {
         schema: "schedlat.record",
         version: VERSION,

@@ -12,6 +12,7 @@ pub mod folded;
 pub mod json;
 pub mod perfetto;
 pub mod text;
+pub mod verify;
 
 /// The version that is named in every format.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

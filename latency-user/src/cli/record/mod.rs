@@ -16,8 +16,8 @@ use crate::{
     kernel::FlightSize,
     model::{GroupBy, Window},
     observe::{
-        Child, DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions, TargetArgs, Targets,
-        status_code,
+        Child, CommandOutput, DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions, TargetArgs,
+        Targets, status_code,
     },
     units::Nanos,
 };
@@ -307,6 +307,7 @@ impl RecordArgs {
             stacks_over_ns: self.stacks_over.map(Nanos::as_ns),
             needs_paths: matches!(self.format, Format::Folded),
             command: self.command.clone(),
+            command_output: CommandOutput::Ours,
             flight: self.flight.map(|window| FlightSize {
                 window_ns: window.as_ns(),
                 bytes: self.flight_bytes,

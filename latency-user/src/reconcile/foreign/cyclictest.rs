@@ -9,12 +9,15 @@ use serde_json::Value;
 
 use super::{
     Malformed, histogram,
-    number::{US, count, count_at, field, ns, ns_at},
+    number::{S, US, count, count_at, field, ns, ns_at},
 };
 use crate::model::{ClaimedLatency, ClaimedSeries, Claims};
 
 /// Lines that say that it holds `/dev/cpu_dma_latency`.
 const HOLDS_CPU_LATENCY: &str = "# /dev/cpu_dma_latency set to";
+
+/// Without `-i`.
+const DEFAULT_INTERVAL_NS: u64 = 1_000_000;
 
 /// What it says in its JSON file and on its standard output.
 pub(super) fn parse(json: &str, text: &str) -> Result<Claims, Malformed> {
@@ -25,6 +28,7 @@ pub(super) fn parse(json: &str, text: &str) -> Result<Claims, Malformed> {
         _ => US,
     };
     let lines = thread_lines(text);
+    let options = Options::of(document["cmdline:"].as_str().unwrap_or_default());
     let threads = super::numbered(field(&document, "thread")?)?;
     let series = threads.into_iter().map(|(index, thread)| {
         let series = series(thread, unit_ns)?;
@@ -32,13 +36,19 @@ pub(super) fn parse(json: &str, text: &str) -> Result<Claims, Malformed> {
         Ok(ClaimedSeries {
             name: format!("thread {index}"),
             tid: line.and_then(|line| line.tid),
-            interval_ns: line.and_then(|line| line.interval_ns),
+            // With a histogram it prints no such lines, and gives all threads one interval.
+            interval_ns: match line {
+                Some(line) => line.interval_ns,
+                None if series.histogram.is_empty() => None,
+                None => options.interval_ns,
+            },
             ..series
         })
     });
     Ok(Claims {
         series: series.collect::<Result<_, _>>()?,
         holds_cpu_latency: text.lines().any(|line| line.starts_with(HOLDS_CPU_LATENCY)),
+        begins_within_ns: if options.is_aligned { S } else { 0 },
         ..Claims::default()
     })
 }
@@ -83,6 +93,43 @@ fn series(thread: &Value, unit_ns: u64) -> Result<ClaimedSeries, Malformed> {
 struct ThreadLine {
     tid: Option<u32>,
     interval_ns: Option<u64>,
+}
+
+/// What its command line tells, which its JSON repeats.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// None where it cannot be told for sure.
+    interval_ns: Option<u64>,
+    /// Its first period begins at a full second.
+    is_aligned: bool,
+}
+
+impl Options {
+    fn of(command_line: &str) -> Self {
+        let mut options = Self {
+            interval_ns: Some(DEFAULT_INTERVAL_NS),
+            is_aligned: false,
+        };
+        let mut words = command_line.split_whitespace();
+        while let Some(word) = words.next() {
+            let interval = match word {
+                "-i" | "--interval" => Some(words.next().unwrap_or_default()),
+                _ if word.starts_with("--interval=") => word.strip_prefix("--interval="),
+                _ if word.starts_with("-i") => word.strip_prefix("-i"),
+                // Several short options in one word, of which this may be one.
+                _ if word.starts_with('-') && !word.starts_with("--") && word.contains('i') => {
+                    Some("unknown")
+                }
+                _ => None,
+            };
+            if let Some(interval) = interval {
+                options.interval_ns = ns(interval, US).filter(|ns| *ns > 0);
+            }
+            let aligns = ["--secaligned", "--aligned", "-A"];
+            options.is_aligned |= aligns.iter().any(|option| word.starts_with(option));
+        }
+        options
+    }
 }
 
 /// The last such line of each thread.
@@ -137,7 +184,7 @@ mod tests {
         let [first, second] = &claims.series[..] else {
             panic!("{claims:?}");
         };
-        assert_eq!((first.tid, first.interval_ns), (None, None));
+        assert_eq!((first.tid, first.interval_ns), (None, Some(1_000_000)));
         assert_eq!((first.taken, first.beyond_histogram), (Some(1999), Some(8)));
         assert_eq!(first.latency.p50_ns, Some(31_000));
         assert_eq!(first.latency.p999_ns, None, "it is beyond the histogram");
@@ -186,6 +233,23 @@ mod tests {
         }
         let nested = "[".repeat(100_000);
         assert!(parse(&nested, "").is_err());
+    }
+
+    #[test]
+    fn interval_is_told_by_the_command_line_or_not_at_all() {
+        let interval = |line: &str| Options::of(line).interval_ns;
+        assert_eq!(interval("cyclictest -q"), Some(1_000_000));
+        for line in ["-i 200", "-i200", "--interval 200", "--interval=200"] {
+            assert_eq!(
+                interval(&format!("cyclictest -q {line} -D 2")),
+                Some(200_000)
+            );
+        }
+        for line in ["-qi 200", "-i", "-i 0", "-i -5", "--interval=9e9"] {
+            assert_eq!(interval(line), None, "{line}");
+        }
+        assert!(Options::of("cyclictest --secaligned -q").is_aligned);
+        assert!(!Options::of("cyclictest -a 1").is_aligned);
     }
 
     #[test]

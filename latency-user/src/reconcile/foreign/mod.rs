@@ -17,8 +17,8 @@ mod threads;
 use serde_json::Value;
 
 pub use self::{
-    rules::{Scope, judge, verdict},
-    threads::{Watched, seen},
+    rules::{judge, verdict},
+    threads::seen,
 };
 use crate::{analysis::escape, model::Claims};
 

@@ -1,7 +1,7 @@
 //! `stress-ng --cyclic`: how much longer a relative sleep took than it should, on the clock of the day.
 //!
-//! All its figures rest on the first samples only, 10,000 without `--cyclic-samples`; how many it took
-//! is known where it took more.
+//! All its figures rest on the first samples only, 10,000 without `--cyclic-samples`; where it took more,
+//! a note says so.
 
 use super::{
     Malformed,
@@ -24,10 +24,11 @@ pub(super) fn parse(text: &str) -> Result<Claims, Malformed> {
     let kept = lines()
         .find_map(|line| super::before(line, "samples"))
         .and_then(count);
-    let taken = part("--cyclic-samples needed to be ").and_then(count);
+    let taken = part("--cyclic-samples needed to be ")
+        .and_then(count)
+        .or(kept);
     let latency = ClaimedLatency {
-        // Where it took no more than it kept, it does not say how many.
-        count: taken.and(kept),
+        count: kept,
         min_ns: Some(figure("min:")?),
         mean_ns: Some(figure("mean:")?),
         max_ns: Some(figure("max:")?),
@@ -75,12 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn short_run_does_not_say_how_many() {
+    fn short_run_rests_on_all_samples() {
         let lines: Vec<_> = TEXT.lines().filter(|line| !line.contains("Note")).collect();
-        let claims = parse(&lines.join("\n")).unwrap();
+        let text = lines.join("\n").replace("10000 samples", "8019 samples");
+        let series = &parse(&text).unwrap().series[0];
         assert_eq!(
-            (claims.series[0].taken, claims.series[0].latency.count),
-            (None, None)
+            (series.taken, series.latency.count),
+            (Some(8_019), Some(8_019))
         );
     }
 

@@ -6,20 +6,9 @@ use latency_common::hist::HistKind;
 
 use super::Tool;
 use crate::model::{
-    ClaimedSeries, Claims, Report, Row, SeenByKernel, SeenConditions, SeenInterruptions,
-    SeenLatency, SeenThread, WaitStats,
+    ClaimedSeries, Claims, Report, Row, SeenByKernel, SeenInterruptions, SeenLatency, SeenThread,
+    WaitStats, Watched,
 };
-
-/// A thread that was looked at in `/proc` while it ran.
-#[derive(Clone, Debug, Default)]
-pub struct Watched {
-    /// Thread id.
-    pub tid: u32,
-    /// When it was last found, on the boot clock.
-    pub last_seen_boot_ns: u64,
-    /// What was read back.
-    pub conditions: SeenConditions,
-}
 
 /// What the kernel saw of a tool that made these claims.
 #[must_use]

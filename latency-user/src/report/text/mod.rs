@@ -10,7 +10,7 @@ mod clock;
 mod flight;
 mod interval;
 mod parts;
-mod table;
+pub(super) mod table;
 mod tasks;
 mod waits;
 mod wakeups;
@@ -18,13 +18,18 @@ mod wakeups;
 pub use self::autopsy::autopsy;
 pub use self::interval::interval_line;
 use super::VERSION;
-use crate::model::{Cost, DetailLevel, Losses, Report};
+use crate::model::{Cost, DetailLevel, Host, Losses, Report};
 use crate::units;
 
 /// The whole report, with at most `top` rows of tasks or groups.
 #[must_use]
 pub fn render(report: &Report, top: usize) -> String {
-    let mut sections = vec![header(report)];
+    header(report) + "\n" + &body(report, top)
+}
+
+/// All but where it was recorded.
+pub(super) fn body(report: &Report, top: usize) -> String {
+    let mut sections = Vec::new();
     if has_samples(report) {
         sections.push(waits::render(&report.totals, report.detail));
         if report.detail == DetailLevel::Full {
@@ -42,7 +47,18 @@ pub fn render(report: &Report, top: usize) -> String {
 
 /// Where it was recorded, and what.
 fn header(report: &Report) -> String {
-    let host = &report.host;
+    format!(
+        "{}\n{}: {} of {} observed for {}\n",
+        machine(&report.host),
+        report.target,
+        plural(report.n_tasks, "thread", "threads"),
+        plural(report.n_processes, "process", "processes"),
+        units::duration(report.window.end_at_ns - report.window.start_at_ns)
+    )
+}
+
+/// The machine in one line.
+pub(super) fn machine(host: &Host) -> String {
     let hz = host
         .hz
         .map_or_else(|| "HZ unknown".to_owned(), |hz| format!("HZ {hz}"));
@@ -59,14 +75,7 @@ fn header(report: &Report) -> String {
         format!("preempt {}", host.preemption),
         machine,
     ];
-    format!(
-        "{}\n{}: {} of {} observed for {}\n",
-        facts.join(" · "),
-        report.target,
-        plural(report.n_tasks, "thread", "threads"),
-        plural(report.n_processes, "process", "processes"),
-        units::duration(report.window.end_at_ns - report.window.start_at_ns)
-    )
+    facts.join(" · ")
 }
 
 /// The longest wait in words.

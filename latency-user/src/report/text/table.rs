@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 const GAP: u16 = 2;
 
 /// Lines of `rows` in columns: `alignments` has `<` for a left-aligned column, `>` for a right one.
-pub(super) fn aligned(alignments: &str, rows: &[Vec<String>]) -> String {
+pub(in crate::report) fn aligned(alignments: &str, rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -22,7 +22,7 @@ pub(super) fn aligned(alignments: &str, rows: &[Vec<String>]) -> String {
 }
 
 /// A row of a table.
-pub(super) fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
+pub(in crate::report) fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 

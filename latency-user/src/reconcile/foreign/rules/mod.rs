@@ -17,18 +17,19 @@ use crate::model::{
     Agreement, Buckets, ClaimedSeries, Claims, Reason, ReasonKind, SeenByKernel, SeenThread,
 };
 
-/// What else bears on the comparison.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Scope {
-    /// Switches that the recorder missed: as many wakeups may be missing.
-    pub missed_switches: u64,
-    /// The first period may begin so much later than the thread, because the tool aligns itself.
-    pub begins_within_ns: u64,
-}
-
-/// All there is to say about the claims.
+/// All there is to say about the claims. The recorder missed so many switches: as many wakeups may be
+/// missing.
 #[must_use]
-pub fn judge(tool: Tool, claims: &Claims, seen: &SeenByKernel, scope: Scope) -> Vec<Reason> {
+pub fn judge(
+    tool: Tool,
+    claims: &Claims,
+    seen: &SeenByKernel,
+    missed_switches: u64,
+) -> Vec<Reason> {
+    let scope = Scope {
+        missed_switches,
+        begins_within_ns: claims.begins_within_ns,
+    };
     let mut reasons = Reasons::default();
     if tool.has_measuring_threads() {
         threads_are_there(claims, seen, &mut reasons);
@@ -86,6 +87,13 @@ fn threads_are_there(claims: &Claims, seen: &SeenByKernel, reasons: &mut Reasons
         let text = format!("it has figures of {claimed} threads, of which the kernel saw {found}");
         reasons.contradiction("threads_not_seen", (claimed, found, 0), text);
     }
+}
+
+/// What else bears on the comparison.
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    missed_switches: u64,
+    begins_within_ns: u64,
 }
 
 /// Samples that are certainly longer than `ns`.

@@ -217,8 +217,12 @@ fn beyond(series: &ClaimedSeries, thread: &SeenThread, is_prefix: bool, reasons:
     let Some(beyond_ns) = mean_ns.checked_sub(saw.mean_ns) else {
         return;
     };
+    let stopped = match &thread.conditions {
+        Some(conditions) if conditions.stops > 0 => ", the time it was stopped",
+        _ => "",
+    };
     let text = format!(
-        "of its mean of {}, {} are from waking to running; {} are a late expiry of the timer, slack, and the return to user space",
+        "of its mean of {}, {} are from waking to running; {} are a late expiry of the timer, slack{stopped}, and the return to user space",
         units::duration(mean_ns),
         units::duration(saw.mean_ns),
         units::duration(beyond_ns),

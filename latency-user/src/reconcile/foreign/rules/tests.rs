@@ -75,7 +75,7 @@ fn judged(series: ClaimedSeries, mut thread: SeenThread) -> (Agreement, Vec<&'st
         threads: vec![thread],
         ..SeenByKernel::default()
     };
-    let reasons = judge(Tool::Cyclictest, &claims, &seen, Scope::default());
+    let reasons = judge(Tool::Cyclictest, &claims, &seen, 0);
     let grave = reasons
         .iter()
         .filter(|reason| reason.kind > ReasonKind::Note);
@@ -169,12 +169,7 @@ fn thread_that_nobody_saw_is_a_contradiction() {
         series: vec![series(10, (1, 2, 3))],
         ..Claims::default()
     };
-    let reasons = judge(
-        Tool::Cyclictest,
-        &claims,
-        &SeenByKernel::default(),
-        Scope::default(),
-    );
+    let reasons = judge(Tool::Cyclictest, &claims, &SeenByKernel::default(), 0);
     assert_eq!(verdict(&reasons), Agreement::Disagrees);
     assert_eq!(reasons[0].code, "threads_not_seen");
 }
@@ -200,7 +195,7 @@ fn busy(turns: &[(u64, u64)], max_ns: u64, lost: &[u64]) -> (Agreement, &'static
         }],
         ..SeenByKernel::default()
     };
-    let reasons = judge(Tool::Oslat, &claims, &seen, Scope::default());
+    let reasons = judge(Tool::Oslat, &claims, &seen, 0);
     (verdict(&reasons), reasons[0].code)
 }
 
@@ -235,7 +230,7 @@ fn totals_fit_the_life_of_the_tool() {
             n_tasks: 81,
             ..SeenByKernel::default()
         };
-        let reasons = judge(Tool::Hackbench, &claims, &seen, Scope::default());
+        let reasons = judge(Tool::Hackbench, &claims, &seen, 0);
         (verdict(&reasons), reasons[0].code)
     };
     assert_eq!(total(103 * MS, 80, 5_183), (Agreement::Agrees, "total"));
@@ -265,7 +260,7 @@ fn every_reason_of_a_series_names_it() {
         threads: vec![seen],
         ..SeenByKernel::default()
     };
-    for reason in judge(Tool::Cyclictest, &claims, &seen, Scope::default()) {
+    for reason in judge(Tool::Cyclictest, &claims, &seen, 0) {
         let is_of_all = reason.code == "cpu_latency_held";
         assert_eq!(reason.series.is_none(), is_of_all, "{reason:?}");
     }
