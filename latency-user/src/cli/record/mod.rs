@@ -312,6 +312,7 @@ impl RecordArgs {
                 bytes: self.flight_bytes,
             }),
             traced: Vec::new(),
+            idle_cpus: Vec::new(),
             has_logs: self.verbose,
         })
     }
