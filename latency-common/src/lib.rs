@@ -12,6 +12,7 @@ pub mod counters;
 pub mod cpu;
 pub mod flight;
 pub mod hist;
+pub mod idle;
 pub mod interrupt;
 pub mod loss;
 #[cfg(feature = "user")]

@@ -38,6 +38,8 @@ globals! {
     OVER_NS: u64 = u64::MAX;
     /// 1 when some tasks are traced, event by event.
     TRACE: u32 = 0;
+    /// CPUs that count for `idle while runnable`; 0 where that was not asked for.
+    IDLE_CPUS: u32 = 0;
     /// 1 where task storage may be created under scheduler locks.
     SEED_AT_SWITCH: u32 = 0;
     /// 1 where `bpf_probe_read_kernel` is allowed.

@@ -12,6 +12,7 @@ use latency_common::{
     cpu::CpuState,
     flight::{FlightHead, FlightRecord},
     hist::{HistSlot, N_HISTS},
+    idle::{IdleCounts, IdleSums},
     interrupt::{InterruptCounters, N_SOURCES},
     loss::{Loss, N_LOSS},
     record::{N_LONGEST, TaskRecord},
@@ -151,6 +152,14 @@ pub(crate) static FLIGHT_RECORDS: Array<FlightRecord> = Array::with_max_entries(
 /// The heads of those rings, one entry per possible CPU.
 #[map]
 pub(crate) static FLIGHT_HEADS: Array<FlightHead> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// How many CPUs are idle and how many tasks wait; user space reads it through a memory map.
+#[map]
+pub(crate) static IDLE_COUNTS: Array<IdleCounts> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// What each possible CPU added to the time that some were idle while others waited; likewise.
+#[map]
+pub(crate) static IDLE_SUMS: Array<IdleSums> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// A count as maps and helpers take it.
 pub(crate) const fn word(n: usize) -> u32 {

@@ -15,7 +15,7 @@ use latency_common::{
 use crate::{
     cause::cause,
     counters::{book_kernel_wait, book_latency, book_unmeasured, book_wait, note_preemptor},
-    globals as g,
+    globals as g, idle,
     interrupt::abandon,
     maps::{control, count_loss, cpu_state, timeline},
     rows::send_ended,
@@ -74,6 +74,7 @@ pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
         }
         begin_stint(timeline, next, switch.next_tid, switch.now);
     }
+    idle::switch(switch.next_tid, switch.now);
     cpu.evidence = 0;
     cpu.fork_tid = 0;
     0
@@ -216,6 +217,7 @@ fn switch_out(
         }
         note_preemptor(state, next, class);
         state.class = class as u8;
+        idle::wait_begins(state, prev, now);
         state.set_phase(TaskPhase::Queued, now);
         if let Some(timeline) = timeline {
             segment::begin_here(state, timeline, now);
@@ -224,6 +226,8 @@ fn switch_out(
             }
         }
     } else {
+        // The end of its wait may not have been seen.
+        idle::wait_ends(state, now);
         state.set_phase(TaskPhase::Sleeping, now);
         if is_dead(prev_state) {
             send_ended(prev, state, now);
@@ -328,6 +332,7 @@ fn switch_in(
     } else {
         book_unmeasured(state);
     }
+    idle::wait_ends(state, now);
     state.set_phase(TaskPhase::Running, now);
     if let Some(timeline) = timeline {
         segment::restart_here(state, timeline, now);

@@ -9,7 +9,7 @@ use latency_common::{
 };
 
 use crate::{
-    globals as g,
+    globals as g, idle,
     maps::{TASKS, timeline},
     segment,
     task::Task,
@@ -88,6 +88,8 @@ pub(crate) struct TaskState {
     pub(crate) parts: [u64; N_PARTS],
     /// The timer that woke it; only of a traced task.
     pub(crate) firing: Firing,
+    /// How the open wait counts for `idle while runnable`.
+    pub(crate) waits_for_idle: u64,
 }
 
 const _: () = assert!(core::mem::offset_of!(TaskState, base) + 8 == 64);
@@ -158,6 +160,7 @@ impl TaskState {
             self.counters.on_cpu_ns += stint;
             self.counters.on_cpu_unaudited_ns += stint;
         }
+        idle::wait_ends(self, now);
         self.phase = TaskPhase::Unknown as u8;
         self.flags = WAS_SELECTED;
     }

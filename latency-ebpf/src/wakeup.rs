@@ -7,7 +7,7 @@ use aya_ebpf::{
 use latency_common::{class::WaitClass, cpu::CpuState, record::TaskPhase};
 
 use crate::{
-    globals as g,
+    globals as g, idle,
     maps::{cpu_state, timeline},
     segment,
     stack::sample_sync,
@@ -136,6 +136,7 @@ fn begin_wait(
     state.waking_at_ns = state.waking_at_ns.max(waking_at_ns).max(state.since_ns);
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
+    idle::wait_begins(state, task, now);
     state.set_phase(TaskPhase::Queued, now);
     if g::ATTRIBUTE.read() != 0
         && let Some(timeline) = timeline(target)

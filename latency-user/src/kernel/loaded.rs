@@ -2,13 +2,11 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _},
-    mem::MaybeUninit,
     os::fd::{AsFd as _, AsRawFd as _},
 };
 
 use aya::{
-    Btf, Ebpf, Pod,
+    Btf, Ebpf,
     maps::{Array, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
     programs::{Iter, Program},
 };
@@ -26,9 +24,11 @@ use latency_common::{
 
 use super::{
     btf::KernelTypes,
+    bytes::{from_bytes, read_all},
     caches::last_level_cache,
     features::Features,
     flight::FlightRings,
+    idle::{self, IdleMeter},
     object::{self, LoadOptions, take},
     pool::HistPool,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
@@ -71,6 +71,8 @@ pub struct Kernel {
     pub pool: HistPool,
     /// The flight recorder's rings, where it is on.
     pub flight: Option<FlightRings>,
+    /// Idle while runnable, where it was asked for.
+    pub idle: Option<IdleMeter>,
     ring: RingBuf<MapData>,
     trace: RingBuf<MapData>,
     cpus: Array<MapData, CpuState>,
@@ -102,6 +104,9 @@ impl Kernel {
             .has_logs
             .then(|| EbpfLogger::init(&mut ebpf))
             .transpose();
+        let idle = (!options.idle_cpus.is_empty())
+            .then(|| IdleMeter::new(&mut ebpf, &options.idle_cpus, object::n_possible_cpus()?))
+            .transpose()?;
         let free: Stack<_, u32> = take(&mut ebpf, "FREE_HISTS")?;
         let mut this = Self {
             pool: HistPool::new(ebpf.map("HISTS"), options.n_hists, free)?,
@@ -109,6 +114,7 @@ impl Kernel {
                 .flight
                 .map(|size| FlightRings::map(&ebpf, size, object::n_possible_cpus()?))
                 .transpose()?,
+            idle,
             ring: take(&mut ebpf, "RECORDS")?,
             trace: take(&mut ebpf, "TRACE_RECORDS")?,
             cpus: take(&mut ebpf, "CPUS")?,
@@ -142,6 +148,7 @@ impl Kernel {
         for attachment in attachments {
             programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
+        idle::visit(&options.idle_cpus)?;
         Ok(this)
     }
 
@@ -359,36 +366,4 @@ fn recursion_misses(fd: i32) -> u64 {
                 .and_then(|value| value.trim().parse().ok())
         })
         .unwrap_or(0)
-}
-
-/// Reads to the end. The kernel answers EAGAIN where it wants to be asked again.
-fn read_all(file: &mut File, output: &mut Vec<u8>) -> io::Result<()> {
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => output.extend_from_slice(&buffer[..n]),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                ) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Copies a boundary type out of bytes of at least its length.
-pub(super) fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
-    assert!(
-        bytes.len() >= size_of::<T>(),
-        "the caller has checked the length"
-    );
-    let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: the length was checked; the two do not overlap.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), size_of::<T>());
-    }
-    // SAFETY: every byte was written, and every bit pattern of a `Pod` is valid.
-    unsafe { value.assume_init() }
 }

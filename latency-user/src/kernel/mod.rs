@@ -1,12 +1,15 @@
 //! The only room that knows aya: type information, feature detection, the loaded object, its maps.
 
 pub mod btf;
+mod bytes;
 mod caches;
 mod features;
 mod flight;
 mod functions;
 mod globals;
+mod idle;
 mod loaded;
+mod mapped;
 mod object;
 mod pool;
 mod programs;
@@ -18,6 +21,7 @@ mod trace;
 pub use features::{Availability, Feature, Features, KERNEL_PATHS};
 pub use flight::{FlightRings, FlightSize};
 pub use functions::Functions;
+pub use idle::{IdleMeter, allowed_cpus};
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};

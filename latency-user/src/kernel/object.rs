@@ -76,6 +76,8 @@ pub struct LoadOptions {
     pub trace_bytes: u32,
     /// How much the flight recorder is to hold; none without one.
     pub flight: Option<FlightSize>,
+    /// CPUs that count for `idle while runnable`; none where that was not asked for.
+    pub idle_cpus: Vec<u32>,
     /// Waits from this length on are recorded one by one; the longest are in any case.
     pub over_ns: Option<u64>,
     /// Stacks are taken where somebody has waited longer than this.
@@ -116,7 +118,12 @@ fn set_options(
         u32::try_from(selection.globs.len()).unwrap_or(u32::MAX),
     );
     globals.set("HAS_TGIDS", (!selection.tgids.is_empty()).into());
-    globals.set("HAS_TIDS", (!selection.tids.is_empty()).into());
+    let has_tids = !selection.tids.is_empty() || !selection.traced.is_empty();
+    globals.set("HAS_TIDS", has_tids.into());
+    globals.set(
+        "IDLE_CPUS",
+        u32::try_from(options.idle_cpus.len()).unwrap_or(u32::MAX),
+    );
     globals.set("HAS_UIDS", (!selection.uids.is_empty()).into());
     globals.set("HAS_CGROUPS", (!selection.cgroups.is_empty()).into());
     globals.set_long("OVER_NS", options.over_ns.unwrap_or(u64::MAX));
@@ -203,6 +210,7 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .allow_unsupported_maps()
         .map_max_entries("CPUS", entries(n_cpus))
         .map_max_entries("TIMELINES", entries(n_cpus))
+        .map_max_entries("IDLE_SUMS", entries(n_cpus))
         .map_max_entries("HISTS", options.n_hists)
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)
@@ -210,7 +218,10 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .map_max_entries("FLIGHT_RECORDS", flight_records)
         .map_max_entries("FLIGHT_HEADS", entries(n_cpus))
         .map_max_entries("TARGET_TGIDS", entries(selection.tgids.len()))
-        .map_max_entries("TARGET_TIDS", entries(selection.tids.len()))
+        .map_max_entries(
+            "TARGET_TIDS",
+            entries(selection.tids.len() + selection.traced.len()),
+        )
         .map_max_entries("TARGET_UIDS", entries(selection.uids.len()))
         .map_max_entries("TARGET_CGROUPS", entries(selection.cgroups.len()))
         .load(OBJECT)
@@ -264,7 +275,7 @@ fn map_failed(name: &str, error: &dyn std::error::Error) -> Error {
 }
 
 /// A map that stays with the object: a program is loaded with the maps that are open.
-fn map_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Map, Error> {
+pub(super) fn map_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Map, Error> {
     ebpf.map_mut(name)
         .ok_or_else(|| Error::Setup(format!("map {name} is not in the object")))
 }

@@ -5,7 +5,7 @@ use latency_common::{
     trace::{Firing, TraceInterrupt, TraceTag, TraceWait},
 };
 
-use super::loaded::from_bytes;
+use super::bytes::from_bytes;
 use crate::model::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};
 
 /// A record of a shape that is not known.

@@ -30,7 +30,9 @@ pub use flight::{
     FlightThread,
 };
 pub use host::Host;
-pub use observation::{CostSample, CpuTotals, Losses, Observation, TaskIdent, TaskRow};
+pub use observation::{
+    CostSample, CpuTotals, IdleWhileRunnable, Losses, Observation, TaskIdent, TaskRow,
+};
 pub use paths::{
     ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, PathStats, StackStats, StackTally, USER_SPACE,
 };

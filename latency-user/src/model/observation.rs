@@ -103,6 +103,15 @@ pub struct CostSample {
     pub switches: u64,
 }
 
+/// CPU time that was idle while measured tasks waited: ∫ min(idle CPUs, waiting tasks) dt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct IdleWhileRunnable {
+    /// That time, of tasks that may run on all CPUs that count.
+    pub ns: u64,
+    /// What other tasks waited, which may run on some of them only and are not in `ns`.
+    pub restricted_waiting_ns: u64,
+}
+
 /// A snapshot: cumulative since the recording began.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
@@ -132,6 +141,8 @@ pub struct Observation {
     pub cpus: CpuTotals,
     /// What was lost.
     pub losses: Losses,
+    /// Idle while runnable, where it was asked for and could be read.
+    pub idle_while_runnable: Option<IdleWhileRunnable>,
     /// What the programs cost; none without the right to ask.
     pub cost: Option<CostSample>,
 }

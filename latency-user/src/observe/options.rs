@@ -45,6 +45,8 @@ pub struct SessionOptions {
     pub flight: Option<FlightSize>,
     /// Threads that are traced, event by event; they are observed as well.
     pub traced: Vec<u32>,
+    /// CPUs that count for `idle while runnable`; none where that is not measured.
+    pub idle_cpus: Vec<u32>,
     /// Whether the programs log what they decide.
     pub has_logs: bool,
 }
@@ -65,6 +67,7 @@ impl SessionOptions {
             command_output: CommandOutput::Ours,
             flight: None,
             traced: Vec::new(),
+            idle_cpus: Vec::new(),
             has_logs: false,
         }
     }
@@ -89,6 +92,7 @@ impl SessionOptions {
                 TRACE_BYTES
             },
             flight: self.flight,
+            idle_cpus: self.idle_cpus.clone(),
             over_ns: self.over_ns,
             stacks_over_ns,
             has_logs: self.has_logs,

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     Error, analysis, host,
     kernel::{
-        self, Features, FlightSize, KERNEL_PATHS, Kernel, MalformedRecord, Record, Rights,
-        btf::KernelTypes,
+        self, Features, FlightSize, IdleMeter, KERNEL_PATHS, Kernel, MalformedRecord, Record,
+        Rights, btf::KernelTypes,
     },
     model::{
         Autopsy, Buckets, DumpReason, Flight, KernelPaths, Losses, Observation, Tally, TaskRow,
@@ -285,6 +285,7 @@ impl Session {
             stacks_over_ns: None,
             cpus,
             losses,
+            idle_while_runnable: self.kernel.idle.as_ref().and_then(IdleMeter::read),
             cost: self.cost.sample(),
             rows,
         })

@@ -23,7 +23,8 @@ use std::collections::HashMap;
 use self::tally::minus;
 use super::merge;
 use crate::model::{
-    CostSample, CpuTotals, InterruptTotal, KernelPaths, Losses, Observation, Tally, TaskRow,
+    CostSample, CpuTotals, IdleWhileRunnable, InterruptTotal, KernelPaths, Losses, Observation,
+    Tally, TaskRow,
 };
 
 /// What happened from `earlier` to `later`, two snapshots of one recording. Tasks to which nothing
@@ -65,6 +66,7 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
         stacks_over_ns: None,
         cpus: cpus_minus(&later.cpus, &earlier.cpus),
         losses: losses_minus(&later.losses, &earlier.losses),
+        idle_while_runnable: idle_minus(later.idle_while_runnable, earlier.idle_while_runnable),
         cost: cost_minus(later.cost, earlier.cost),
     }
 }
@@ -116,6 +118,19 @@ fn losses_minus(later: &Losses, earlier: &Losses) -> Losses {
         missed_switches, unmeasured_waits, untracked_tasks, untracked_switches, exit_records,
         folded_rows, task_histograms, clock_backwards, cgroup_names, wait_records, trace_records,
         unpaired_interrupts, stacks, recursion_misses, malformed_records;
+    })
+}
+
+fn idle_minus(
+    later: Option<IdleWhileRunnable>,
+    earlier: Option<IdleWhileRunnable>,
+) -> Option<IdleWhileRunnable> {
+    let (later, earlier) = (later?, earlier.unwrap_or_default());
+    Some(IdleWhileRunnable {
+        ns: later.ns.saturating_sub(earlier.ns),
+        restricted_waiting_ns: later
+            .restricted_waiting_ns
+            .saturating_sub(earlier.restricted_waiting_ns),
     })
 }
 

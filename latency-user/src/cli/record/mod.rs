@@ -313,6 +313,7 @@ impl RecordArgs {
                 bytes: self.flight_bytes,
             }),
             traced: Vec::new(),
+            idle_cpus: Vec::new(),
             has_logs: self.verbose,
         })
     }
