@@ -82,8 +82,27 @@ pub enum Error {
     UnknownTool(String),
     #[error("cannot read what {tool} says: {reason}")]
     ForeignOutput { tool: &'static str, reason: String },
+    #[error("the load '{load}' cannot run: {why}")]
+    Load { load: String, why: String },
+    #[error("the preemption model of this kernel cannot be switched: {why}")]
+    Preemption { why: String },
     #[error("cannot run '{command}': {source}")]
     Command { command: String, source: io::Error },
+    #[error("no CPU {cpu} is online; those are {online}")]
+    NoCpu { cpu: u32, online: String },
+    #[error("cannot run a thread on CPU {cpu}: {source}")]
+    Pin { cpu: u32, source: io::Error },
+    #[error("cannot run a thread under {policy}: {source}")]
+    Policy { policy: String, source: io::Error },
+    #[error("cannot make or set up a thread: {source}")]
+    Thread { source: io::Error },
+    #[error("cannot keep the CPUs from idle states: {path}: {source}")]
+    IdleStates {
+        path: &'static str,
+        source: io::Error,
+    },
+    #[error("cannot lock the memory: {source}")]
+    LockMemory { source: io::Error },
 }
 
 impl Error {
@@ -144,7 +163,37 @@ impl Error {
             Self::ForeignOutput { .. } => {
                 "run the tool alone, and see whether it ends with its figures".into()
             }
+            Self::Load { .. } => "choose another load with --load, or leave it out".into(),
+            Self::Preemption { .. } => {
+                "leave out --preempt, and boot with preempt=MODEL to compare models".into()
+            }
             Self::Command { .. } => "check the command's name and its permissions".into(),
+            Self::NoCpu { .. } => "--cpu takes numbers and ranges of CPUs that are online, or all".into(),
+            Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),
+            Self::Policy { policy, source } => policy_help(policy, source).into(),
+            Self::Thread { .. } => "there may be too many threads already: see `ulimit -u`".into(),
+            Self::IdleStates { .. } => "run as root, or without --no-cstates".into(),
+            Self::LockMemory { .. } => "run as root, give the binary CAP_IPC_LOCK, or raise `ulimit -l`".into(),
+        }
+    }
+}
+
+/// Why a policy was refused, by what the kernel answers.
+fn policy_help(policy: &str, source: &io::Error) -> &'static str {
+    let is_deadline = policy.starts_with("deadline");
+    match source.raw_os_error() {
+        Some(libc::EPERM) if is_deadline => {
+            "run as root, or give the binary CAP_SYS_NICE; a deadline task must be allowed on all CPUs of its domain"
+        }
+        Some(libc::EPERM) => {
+            "run as root, give the binary CAP_SYS_NICE, or raise `ulimit -r`; a cgroup whose cpu.rt_runtime_us is 0 \
+             forbids it to everybody"
+        }
+        Some(libc::EBUSY) => {
+            "the CPUs are reserved already: ask for a smaller share of RUNTIME in PERIOD"
+        }
+        _ => {
+            "the kernel does not take these parameters: RUNTIME must be at least 1024ns and PERIOD within its limits"
         }
     }
 }

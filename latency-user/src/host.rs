@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::ConfigSetting;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::analysis::escape;
 use crate::model::Host;
+use crate::probe::CpuList;
 
 const UNKNOWN: &str = "unknown";
 
@@ -85,7 +87,7 @@ pub fn collect() -> Host {
     Host {
         kernel: uname.release().to_string_lossy().into_owned(),
         arch: uname.machine().to_string_lossy().into_owned(),
-        n_cpus: n_cpus(&text_of("/sys/devices/system/cpu/online").unwrap_or_default()),
+        n_cpus: u32::try_from(CpuList::online().as_slice().len()).unwrap_or(0),
         hz: hz(&config),
         preemption,
         hypervisor: hypervisor(),
@@ -94,6 +96,21 @@ pub fn collect() -> Host {
         lockdown,
         boot_parameters: scheduling_parameters(&boot_parameters),
     }
+}
+
+/// A reading of `CLOCK_MONOTONIC`, the clock of all figures.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    clock_ns(ClockId::Monotonic)
+}
+
+/// A reading of a clock of the kernel's.
+#[must_use]
+pub fn clock_ns(clock: ClockId) -> u64 {
+    Duration::try_from(clock_gettime(clock))
+        .ok()
+        .and_then(|now| u64::try_from(now.as_nanos()).ok())
+        .unwrap_or(0)
 }
 
 /// Nanoseconds since 1970, for people to find a recording again. No figure is made from it.
@@ -112,16 +129,6 @@ fn text_of(path: &str) -> Option<String> {
     fs::read_to_string(path)
         .ok()
         .map(|text| text.trim_end().to_owned())
-}
-
-/// CPUs in a list such as `0-3,6`; 0 if it cannot be read.
-fn n_cpus(list: &str) -> u32 {
-    let n_in_range = |range: &str| {
-        let (first, end) = range.split_once('-').unwrap_or((range, range));
-        let (first, end) = (first.parse::<u32>().ok()?, end.parse::<u32>().ok()?);
-        end.checked_sub(first).map(|distance| distance + 1)
-    };
-    list.trim().split(',').filter_map(n_in_range).sum()
 }
 
 fn hz(config: &Config) -> Option<u32> {
@@ -286,14 +293,6 @@ mod tests {
         let host = collect();
         assert!(host.n_cpus > 0 && !host.kernel.is_empty());
         assert!(wall_clock_ns() > 1_700_000_000_000_000_000);
-    }
-
-    #[test]
-    fn cpus_online_are_counted() {
-        assert_eq!(n_cpus("0\n"), 1);
-        assert_eq!(n_cpus("0-3,6,8-9"), 7);
-        assert_eq!(n_cpus(""), 0);
-        assert_eq!(n_cpus("3-0"), 0);
     }
 
     #[test]

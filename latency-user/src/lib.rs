@@ -10,6 +10,7 @@ pub mod host;
 pub mod kernel;
 pub mod model;
 pub mod observe;
+pub mod probe;
 pub mod reconcile;
 pub mod report;
 pub mod units;

@@ -7,6 +7,7 @@ mod attribution;
 mod audit;
 mod autopsy;
 mod difference;
+mod distribution;
 pub mod escape;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -28,6 +29,7 @@ use latency_common::hist::N_HISTS;
 use self::attribution::IrqNames;
 pub use self::autopsy::autopsy;
 pub use self::difference::difference;
+pub use self::distribution::{Distribution, N_FOR_ALL_PERCENTILES};
 pub(crate) use self::merge::{add_buckets, sum};
 use crate::model::{
     Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,

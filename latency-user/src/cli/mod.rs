@@ -4,10 +4,13 @@
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
 mod alongside;
+mod companion;
 mod doctor;
 mod output;
+mod probe;
 mod record;
 mod signals;
+mod targets;
 mod verify;
 
 use std::{io, process::ExitCode};
@@ -39,8 +42,12 @@ enum Command {
     /// samples are held against wakeups that the kernel saw, its distribution against the kernel's, which
     /// is a part of it, and what it left out is counted. The verdict is *agrees*, *omits* or *disagrees*.
     Verify(verify::VerifyArgs),
+    /// Measure with threads of our own, and let the kernel judge the measurement
+    Probe(probe::ProbeArgs),
     /// Say what this kernel and this user can do
     Doctor(doctor::DoctorArgs),
+    #[command(hide = true)]
+    Companion(companion::CompanionArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -52,7 +59,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Companion(args) => Ok(companion::run(args)),
     }
 }
 
@@ -74,7 +83,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             Error::BadGlob { .. }
             | Error::TooManyGlobs(_)
             | Error::Conflict { .. }
-            | Error::UnknownTool(_),
+            | Error::UnknownTool(_)
+            | Error::NoCpu { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,

@@ -11,6 +11,7 @@ mod flight;
 mod host;
 mod observation;
 mod paths;
+pub mod probe;
 mod report;
 mod stats;
 mod tally;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use rustix::time::ClockId;
 
-use super::{interrupts::irq_names, session::clock_ns};
+use super::interrupts::irq_names;
 use crate::{
     analysis::flight::{cut, threads},
     host,
@@ -100,7 +100,7 @@ fn leader_name(tgid: u32) -> Option<Vec<u8>> {
 
 fn clock_offsets() -> ClockOffsets {
     ClockOffsets {
-        boottime_ns: ahead(|| clock_ns(ClockId::Boottime)),
+        boottime_ns: ahead(|| host::clock_ns(ClockId::Boottime)),
         realtime_ns: ahead(host::wall_clock_ns),
     }
 }
@@ -108,6 +108,6 @@ fn clock_offsets() -> ClockOffsets {
 /// How far a clock is ahead of `CLOCK_MONOTONIC`, which is read after it: the largest difference is the
 /// nearest to the truth, and exactly 0 for one that is not ahead.
 fn ahead(clock: impl Fn() -> u64) -> u64 {
-    let difference = |_| clock().saturating_sub(clock_ns(ClockId::Monotonic));
+    let difference = |_| clock().saturating_sub(host::clock_ns(ClockId::Monotonic));
     (0..CLOCK_READINGS).map(difference).max().unwrap_or(0)
 }

@@ -5,9 +5,6 @@ use std::{
     time::Duration,
 };
 
-use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
-use rustix::time::{ClockId, clock_gettime};
-
 use super::{
     cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
     interrupts::InterruptBase, options::SessionOptions, paths, paths::Paths, switches::Reading,
@@ -24,6 +21,7 @@ use crate::{
         TraceEvent, WaitEvent,
     },
 };
+use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
 const MAX_ENDED_ROWS: usize = 65_536;
@@ -83,7 +81,7 @@ impl Session {
         let first = Reading::take(&kernel);
         let first_losses = convert::losses(kernel.losses());
         let interrupts = InterruptBase::read(&kernel);
-        let start_at_ns = monotonic_ns();
+        let start_at_ns = host::monotonic_ns();
         kernel.select()?;
         let child = if options.command.is_empty() {
             None
@@ -179,14 +177,14 @@ impl Session {
 
     /// Measures what the programs cost, in short slices; says when to come again.
     pub fn measure_cost(&mut self) -> Duration {
-        self.cost.step(&self.kernel, monotonic_ns())
+        self.cost.step(&self.kernel, host::monotonic_ns())
     }
 
     /// What the flight recorder holds of its time, with these waits marked; none where it is off.
     #[must_use]
     pub fn dump(&self, reason: DumpReason, marked: Vec<Autopsy>) -> Option<Flight> {
         let (size, rings) = self.flight.zip(self.kernel.flight.as_ref())?;
-        let at_ns = monotonic_ns();
+        let at_ns = host::monotonic_ns();
         // Before the start not all programs were attached.
         let from_ns = at_ns.saturating_sub(size.window_ns).max(self.start_at_ns);
         Some(flight::dump(rings, (from_ns, at_ns), reason, marked))
@@ -266,7 +264,7 @@ impl Session {
         self.drain();
         let just_ended: HashSet<_> = self.ended[n_ended..].iter().map(identity).collect();
         rows.retain(|row| !just_ended.contains(&identity(row)));
-        let end_at_ns = monotonic_ns();
+        let end_at_ns = host::monotonic_ns();
         self.cost.close(&self.kernel, end_at_ns);
         rows.extend(self.ended.iter().cloned());
         let cpus = Reading::take(&self.kernel).since(&self.first);
@@ -342,16 +340,4 @@ fn check(features: &Features, release: &str, options: &SessionOptions) -> Result
 
 fn identity(row: &TaskRow) -> (u32, u64) {
     (row.ident.tid, row.ident.start_time_ns)
-}
-
-fn monotonic_ns() -> u64 {
-    clock_ns(ClockId::Monotonic)
-}
-
-/// A reading of a clock.
-pub(super) fn clock_ns(clock: ClockId) -> u64 {
-    Duration::try_from(clock_gettime(clock))
-        .ok()
-        .and_then(|now| u64::try_from(now.as_nanos()).ok())
-        .unwrap_or(0)
 }

@@ -32,6 +32,35 @@ pub struct TargetArgs {
     pub command: Vec<OsString>,
 }
 
+impl TargetArgs {
+    /// As typed; empty without any.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let quoted = |option: &str, values: &[String]| -> Vec<String> {
+            values
+                .iter()
+                .map(|value| format!("{option} '{value}'"))
+                .collect()
+        };
+        let ids = |option: &str, values: &[u32]| -> Vec<String> {
+            values
+                .iter()
+                .map(|value| format!("{option} {value}"))
+                .collect()
+        };
+        let mut words = ids("--pid", &self.pids);
+        words.extend(ids("--tid", &self.tids));
+        words.extend(quoted("--comm", &self.comms));
+        words.extend(quoted("--cgroup", &self.cgroups));
+        words.extend(quoted("--user", &self.users));
+        if let Some(program) = self.command.first() {
+            let name = Path::new(program).file_name().unwrap_or(program);
+            words.push(format!("-- {}", escape::bytes(name.as_bytes())));
+        }
+        words.join(" ")
+    }
+}
+
 /// Targets as understood.
 #[derive(Clone, Debug)]
 pub struct Targets {
@@ -83,7 +112,10 @@ impl Targets {
                 follows_child: !args.command.is_empty(),
             },
             hierarchy: hierarchy.or_else(|| Hierarchy::of_cpu(&mounted).cloned()),
-            description: describe(args),
+            description: match args.in_words() {
+                words if words.is_empty() => "all tasks".to_owned(),
+                words => words,
+            },
         })
     }
 
@@ -198,33 +230,4 @@ fn resolve_cgroups(
         ids.push(id);
     }
     Ok((common, ids))
-}
-
-fn describe(args: &TargetArgs) -> String {
-    let quoted = |option: &str, values: &[String]| -> Vec<String> {
-        values
-            .iter()
-            .map(|value| format!("{option} '{value}'"))
-            .collect()
-    };
-    let ids = |option: &str, values: &[u32]| -> Vec<String> {
-        values
-            .iter()
-            .map(|value| format!("{option} {value}"))
-            .collect()
-    };
-    let mut words = ids("--pid", &args.pids);
-    words.extend(ids("--tid", &args.tids));
-    words.extend(quoted("--comm", &args.comms));
-    words.extend(quoted("--cgroup", &args.cgroups));
-    words.extend(quoted("--user", &args.users));
-    if let Some(program) = args.command.first() {
-        let name = Path::new(program).file_name().unwrap_or(program);
-        words.push(format!("-- {}", escape::bytes(name.as_bytes())));
-    }
-    if words.is_empty() {
-        "all tasks".to_owned()
-    } else {
-        words.join(" ")
-    }
 }

@@ -7,8 +7,7 @@ use std::{collections::BTreeMap, fs};
 
 use rustix::time::ClockId;
 
-use super::session::clock_ns;
-use crate::model::Watched;
+use crate::{host::clock_ns, model::Watched};
 
 /// Threads that are looked at.
 const MAX_THREADS: usize = 256;

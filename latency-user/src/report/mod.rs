@@ -11,6 +11,7 @@ mod fixture_attribution;
 pub mod folded;
 pub mod json;
 pub mod perfetto;
+pub mod probe;
 pub mod text;
 pub mod verify;
 

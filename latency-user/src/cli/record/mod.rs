@@ -10,7 +10,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, ValueEnum};
 use latency_common::{config::Detail, hist::HistSlot};
 
-use super::{output::Output, signals::Signals};
+use super::{output::Output, signals::Signals, targets::TargetOptions};
 use crate::{
     host,
     kernel::FlightSize,
@@ -28,21 +28,8 @@ use printer::Printer;
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub(super) struct RecordArgs {
-    /// A process with all its threads
-    #[arg(long = "pid", value_name = "PID", help_heading = "Targets")]
-    pids: Vec<u32>,
-    /// A single thread
-    #[arg(long = "tid", value_name = "TID", help_heading = "Targets")]
-    tids: Vec<u32>,
-    /// Threads whose name matches, e.g. 'postgres*'
-    #[arg(long = "comm", value_name = "GLOB", help_heading = "Targets")]
-    comms: Vec<String>,
-    /// A cgroup with its descendants, by directory or by path below the mount
-    #[arg(long = "cgroup", value_name = "PATH", help_heading = "Targets")]
-    cgroups: Vec<String>,
-    /// Tasks of a user, by name or id
-    #[arg(long = "user", value_name = "NAME|UID", help_heading = "Targets")]
-    users: Vec<String>,
+    #[command(flatten)]
+    targets: TargetOptions,
     /// A command, with everything it forks and executes; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND", help_heading = "Targets")]
     command: Vec<OsString>,
@@ -291,12 +278,8 @@ impl RecordArgs {
 
     fn options(&self) -> anyhow::Result<SessionOptions> {
         let targets = TargetArgs {
-            pids: self.pids.clone(),
-            tids: self.tids.clone(),
-            comms: self.comms.clone(),
-            cgroups: self.cgroups.clone(),
-            users: self.users.clone(),
             command: self.command.clone(),
+            ..self.targets.typed()
         };
         Ok(SessionOptions {
             targets: Targets::resolve(&targets, self.group_by())?,

@@ -1,0 +1,32 @@
+//! `schedlat probe`: which probe, and what all of them have in common.
+//!
+//! Each probe turns its arguments into cells, has them run on the `stage`, and pairs what its threads
+//! measured with what the kernel saw of them.
+
+mod common;
+mod stage;
+mod wake;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+/// Arguments of `probe`.
+#[derive(Debug, Args)]
+pub(super) struct ProbeArgs {
+    #[command(subcommand)]
+    probe: Probe,
+}
+
+#[derive(Debug, Subcommand)]
+enum Probe {
+    /// How late do timers wake a thread, and where does the time go?
+    Wake(Box<wake::WakeArgs>),
+}
+
+/// Runs a probe.
+pub(super) fn run(args: ProbeArgs) -> anyhow::Result<ExitCode> {
+    match args.probe {
+        Probe::Wake(args) => wake::run(&args),
+    }
+}
