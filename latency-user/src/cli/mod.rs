@@ -4,6 +4,7 @@
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
 mod alongside;
+mod bench;
 mod companion;
 mod doctor;
 mod output;
@@ -36,6 +37,12 @@ enum Command {
     ///
     /// Targets add up; without any, all tasks are observed.
     Record(Box<record::RecordArgs>),
+    /// Run commands again and again, and say where their time went
+    ///
+    /// Real and CPU time, switches, and what the commands' tasks waited for CPUs: of each repetition, and
+    /// their average, minimum and maximum. Several commands take turns in random order. Every figure is
+    /// held against the kernel's own account.
+    Bench(Box<bench::BenchArgs>),
     /// Run somebody else's probe and say whether its figures can be true
     ///
     /// Knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench. The tool's
@@ -58,6 +65,7 @@ Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the au
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => doctor::run(&args),
@@ -120,6 +128,7 @@ mod tests {
     fn help_says_what_can_be_typed() {
         insta::assert_snapshot!("help", help(None));
         insta::assert_snapshot!("help_record", help(Some("record")));
+        insta::assert_snapshot!("help_bench", help(Some("bench")));
         insta::assert_snapshot!("help_verify", help(Some("verify")));
         insta::assert_snapshot!("help_doctor", help(Some("doctor")));
     }

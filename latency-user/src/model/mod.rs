@@ -7,6 +7,7 @@
 mod attribution;
 mod audit;
 mod autopsy;
+mod bench;
 mod flight;
 mod host;
 mod observation;
@@ -26,6 +27,10 @@ pub use attribution::{
 };
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
 pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
+pub use bench::{
+    BenchCommand, BenchFigures, BenchReport, BenchRun, BenchSummary, DelayByCause, Reconciliation,
+    RunConditions, Rusage, Statistic,
+};
 pub use flight::{
     ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
     FlightThread,

@@ -10,6 +10,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    time::Instant,
 };
 
 use rustix::process::Pid;
@@ -40,6 +41,7 @@ pub type CommandReader = Receiver;
 #[derive(Debug)]
 pub struct Child {
     process: Process,
+    started_at: Instant,
     output: Option<CommandReader>,
 }
 
@@ -89,6 +91,7 @@ impl Child {
                 .get()
                 .unsigned_abs(),
         )?;
+        let started_at = Instant::now();
         let spawned = command.spawn();
         kernel.follow_spawner(0)?;
         let process = spawned.map_err(|source| Error::Command {
@@ -97,6 +100,7 @@ impl Child {
         })?;
         Ok(Self {
             process,
+            started_at,
             output: reader,
         })
     }
@@ -105,6 +109,12 @@ impl Child {
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.id()
+    }
+
+    /// When it was about to be started.
+    #[must_use]
+    pub const fn started_at(&self) -> Instant {
+        self.started_at
     }
 
     /// What it prints, once, where that is captured.

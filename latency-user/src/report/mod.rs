@@ -3,6 +3,7 @@
 //! A report goes in and text comes out; nothing is measured or estimated here. Names were made
 //! printable by `analysis::escape`; each format adds only its own quoting.
 
+pub mod bench;
 pub mod csv;
 #[cfg(test)]
 mod fixture;

@@ -68,6 +68,11 @@ pub enum Warning {
         /// So much.
         ns: u64,
     },
+    /// A command failed, and nothing was run after it.
+    CommandFailed {
+        /// Its exit code.
+        code: u8,
+    },
     /// The probe was ended before its time.
     EndedEarly,
 }
@@ -96,6 +101,7 @@ impl Warning {
             Self::NotLocked => "not_locked",
             Self::LoadFailed { .. } => "load_failed",
             Self::Stolen { .. } => "stolen",
+            Self::CommandFailed { .. } => "command_failed",
             Self::EndedEarly => "ended_early",
         }
     }
@@ -149,6 +155,9 @@ impl Warning {
             Self::Stolen { ns } => {
                 format!("the hypervisor kept {} from the CPUs", units::duration(*ns))
             }
+            Self::CommandFailed { code } => {
+                format!("a command failed with {code}, and nothing was run after it")
+            }
             Self::EndedEarly => "a signal ended the probe before its time".to_owned(),
         }
     }
@@ -170,6 +179,7 @@ impl Warning {
             Self::NotLocked => "raise `ulimit -l`, or give the binary CAP_IPC_LOCK",
             Self::LoadFailed { .. } => "its figures are those of no load",
             Self::Stolen { .. } => "that time looks like waiting or like running; ask the host",
+            Self::CommandFailed { .. } => "see what it says on standard error",
             Self::EndedEarly => "what was measured until then is in the figures",
         }
     }
