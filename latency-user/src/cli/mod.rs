@@ -5,6 +5,7 @@
 
 mod alongside;
 mod bench;
+mod command_run;
 mod companion;
 mod doctor;
 mod output;

@@ -5,23 +5,7 @@
 
 use serde::Serialize;
 
-use super::{
-    Audit, AuditClass, Host, Losses,
-    probe::{Clocksources, RtLimit, Warning},
-};
-
-/// What a command of somebody else ran under.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RunConditions {
-    /// The kernel's clock source.
-    pub clocksource: Clocksources,
-    /// How much of the time real-time tasks may have; absent where that cannot be read.
-    pub rt_limit: Option<RtLimit>,
-    /// CPUs that it could use at its start.
-    pub cpus_allowed: String,
-    /// Time a hypervisor kept from all CPUs together.
-    pub steal_ns: u64,
-}
+use super::{Audit, AuditClass, Host, Losses, RunConditions, probe::Warning};
 
 /// The columns of the table: of one repetition with whole counts, or of several with their means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

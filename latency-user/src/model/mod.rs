@@ -14,6 +14,7 @@ mod observation;
 mod paths;
 pub mod probe;
 mod report;
+mod run_conditions;
 mod stats;
 mod tally;
 mod trace;
@@ -29,7 +30,7 @@ pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAud
 pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
 pub use bench::{
     BenchCommand, BenchFigures, BenchReport, BenchRun, BenchSummary, DelayByCause, Reconciliation,
-    RunConditions, Rusage, Statistic,
+    Rusage, Statistic,
 };
 pub use flight::{
     ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
@@ -43,6 +44,7 @@ pub use paths::{
     ASLEEP, KernelPaths, LEAVING_KERNEL, MainPath, PathStats, StackStats, StackTally, USER_SPACE,
 };
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
+pub use run_conditions::RunConditions;
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};
 pub use trace::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};

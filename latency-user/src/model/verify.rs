@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::{Audit, Buckets, Host, Losses, Window};
+use super::{Audit, Buckets, Host, Losses, RunConditions, Window, probe::Warning};
 
 /// A distribution as a tool states it, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -270,6 +270,10 @@ pub struct Verification {
     pub host: Host,
     /// When.
     pub window: Window,
+    /// What it ran under; what its threads did is with them.
+    pub conditions: RunConditions,
+    /// Doubts, with advice.
+    pub warnings: Vec<Warning>,
     /// What it says.
     pub claims: Claims,
     /// What the kernel saw.

@@ -7,17 +7,13 @@ use std::{ffi::OsString, io, io::IsTerminal as _, path::PathBuf, process::ExitCo
 
 use clap::{Args, ValueEnum};
 
-use super::{output::Output, signals::Signals};
+use super::{command_run, output::Output, signals::Signals};
 use crate::{
     Error,
     analysis::{bench, escape},
     host,
-    model::{
-        BenchCommand, BenchReport, BenchRun, RunConditions,
-        probe::{Clocksources, Warning},
-    },
+    model::{BenchCommand, BenchReport, BenchRun, RunConditions, probe::Warning},
     observe::Child,
-    probe::{CpuList, conditions},
     report,
 };
 use order::Order;
@@ -118,16 +114,15 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let mut output = Output::open(args.output.clone())?;
     let seed = args.seed.unwrap_or_else(host::wall_clock_ns);
     let mut bench = Bench::new(args.prepare.as_deref(), args.show_output, signals);
-    let clocksource = conditions::clocksource();
+    let conditions = command_run::conditions();
     let outcome = runtime.block_on(repeat(args, &competitors, seed, &mut bench))?;
-    let mut report = args.report(&competitors, seed, outcome.runs);
-    report.host = bench.into_host();
-    report.conditions.clocksource = Clocksources {
-        at_start: clocksource,
-        at_end: conditions::clocksource(),
+    let conditions = command_run::at_end(conditions, outcome.steal_ns);
+    let report = BenchReport {
+        host: bench.into_host(),
+        warnings: doubts(&conditions, outcome.end),
+        conditions,
+        ..args.report(&competitors, seed, outcome.runs)
     };
-    report.conditions.steal_ns = outcome.steal_ns;
-    report.warnings = doubts(&report.conditions, outcome.end);
     output.write(&match args.format {
         Format::Text => report::bench::text(&report),
         Format::Json => report::bench::json(&report),
@@ -245,12 +240,6 @@ impl BenchArgs {
             summary: bench::summary(&runs, &labels),
             delay_by_cause: bench::delay_by_cause(&runs),
             runs,
-            conditions: RunConditions {
-                rt_limit: conditions::rt_limit(),
-                cpus_allowed: CpuList::allowed()
-                    .map_or_else(|_| String::new(), |it| it.to_string()),
-                ..RunConditions::default()
-            },
             ..BenchReport::default()
         };
         for run in &mut report.runs {
@@ -264,24 +253,11 @@ impl BenchArgs {
 }
 
 fn doubts(conditions: &RunConditions, end: Option<Ended>) -> Vec<Warning> {
-    let mut doubts = Vec::new();
-    let clocks = &conditions.clocksource;
-    if clocks.at_start != clocks.at_end {
-        doubts.push(Warning::ClocksourceChanged {
-            from: clocks.at_start.clone(),
-            to: clocks.at_end.clone(),
-        });
-    }
-    if conditions.steal_ns > 0 {
-        doubts.push(Warning::Stolen {
-            ns: conditions.steal_ns,
-        });
-    }
-    match end {
-        Some(Ended::Asked(_)) => doubts.push(Warning::EndedEarly),
-        Some(Ended::Failed(code)) => doubts.push(Warning::CommandFailed { code }),
-        None => {}
-    }
+    let mut doubts = conditions.doubts();
+    doubts.extend(end.map(|end| match end {
+        Ended::Asked(_) => Warning::EndedEarly,
+        Ended::Failed(code) => Warning::CommandFailed { code },
+    }));
     doubts
 }
 

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use latency_common::config::Detail;
 use nix::sys::{
     resource::{UsageWho, getrusage},
     time::TimeVal,
@@ -15,9 +14,10 @@ use tokio::process::Command;
 
 use crate::{
     Error,
-    analysis::{self, Context, bench, bench::Outside},
+    analysis::bench::{self, Outside},
     cli::{
         alongside::record_while,
+        command_run,
         signals::{Request, Signals},
     },
     host, kernel,
@@ -26,9 +26,6 @@ use crate::{
         Child, CommandOutput, Session, SessionOptions, TargetArgs, Targets, status_code, terminate,
     },
 };
-
-/// A process can be waited for before its last switch; by then it is through.
-const LAST_SWITCHES: Duration = Duration::from_millis(20);
 
 /// What ended the whole before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,19 +145,8 @@ impl Bench {
         });
         let (status, real) = ran.await??;
         let rusage = since(rusage()?, before);
-        tokio::time::sleep(LAST_SWITCHES).await;
-        let whole = session.last_snapshot()?;
-        let context = Context {
-            host: &self.host,
-            target: options.targets.description(),
-            by: GroupBy::Tid,
-            detail: Detail::Full,
-            degraded: session.degraded(),
-            flight: &[],
-            over: None,
-            recorder_cpu_pct: 0.0,
-        };
-        let report = analysis::summarise(&whole, &context);
+        let whole = command_run::whole(&mut session).await?;
+        let report = command_run::report(&session, &options, &self.host, &whole);
         let exit_code = status.map_or(0, status_code);
         let outside = Outside {
             real,

@@ -6,12 +6,11 @@ mod tool_run;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
-use latency_common::config::Detail;
 
-use super::{alongside::record_while, output::Output, signals::Signals};
+use super::{alongside::record_while, command_run, output::Output, signals::Signals};
 use crate::{
     Error,
-    analysis::{self, Context, escape},
+    analysis::escape,
     host,
     model::{Agreement, GroupBy, Host, Report, Verification},
     observe::{
@@ -87,10 +86,17 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     Child::check(&invocation.command)?;
     let mut output = Output::open(args.output.clone())?;
     let host = host::collect();
+    let conditions = command_run::conditions();
     let (ran, report) = runtime.block_on(observe(&invocation, &host, signals))?;
     let code = ran.status.map_or(0, status_code);
-    let verification = match verification(&invocation, host, &ran, &report) {
-        Ok(verification) => verification,
+    let conditions = command_run::at_end(conditions, report.steal_ns);
+    let verification = match verification(&invocation, &ran, &report) {
+        Ok(verification) => Verification {
+            host,
+            warnings: conditions.doubts(),
+            conditions,
+            ..verification
+        },
         // A tool that failed has said why itself, and has no figures.
         Err(_) if code != 0 => return Ok(ExitCode::from(code)),
         Err(error) => return Err(error.into()),
@@ -116,7 +122,6 @@ async fn observe(
         ..TargetArgs::default()
     };
     let targets = Targets::resolve(&targets, GroupBy::Tid)?;
-    let target = targets.description().to_owned();
     let options = SessionOptions {
         command: invocation.command.clone(),
         command_output: CommandOutput::Captured,
@@ -129,23 +134,13 @@ async fn observe(
         pid.map(terminate).unwrap_or_default();
     });
     let ran = ran.await??;
-    let whole = session.last_snapshot()?;
-    let context = Context {
-        host,
-        target: &target,
-        by: GroupBy::Tid,
-        detail: Detail::Full,
-        degraded: session.degraded(),
-        flight: &[],
-        over: None,
-        recorder_cpu_pct: 0.0,
-    };
-    Ok((ran, analysis::summarise(&whole, &context)))
+    let whole = command_run::whole(&mut session).await?;
+    let report = command_run::report(&session, &options, host, &whole);
+    Ok((ran, report))
 }
 
 fn verification(
     invocation: &Invocation,
-    host: Host,
     ran: &Ran,
     report: &Report,
 ) -> Result<Verification, Error> {
@@ -171,7 +166,6 @@ fn verification(
             .map(|word| escape::text(&word.to_string_lossy()))
             .collect(),
         added: invocation.added(),
-        host,
         window: report.window,
         verdict: foreign::verdict(&reasons),
         claims,
@@ -180,5 +174,6 @@ fn verification(
         audit: report.audit.clone(),
         loss: report.loss,
         exit_code: ran.status.map(status_code),
+        ..Verification::default()
     })
 }

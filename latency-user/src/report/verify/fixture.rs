@@ -1,8 +1,9 @@
 //! A verification of cyclictest that was stopped for 1.5 s.
 
 use crate::model::{
-    Agreement, Buckets, ClaimedLatency, ClaimedSeries, Claims, Reason, ReasonKind, SeenByKernel,
-    SeenConditions, SeenInterruptions, SeenLatency, SeenThread, Verification,
+    Agreement, Buckets, ClaimedLatency, ClaimedSeries, Claims, Reason, ReasonKind, RunConditions,
+    SeenByKernel, SeenConditions, SeenInterruptions, SeenLatency, SeenThread, Verification,
+    probe::{Clocksources, Warning},
 };
 use crate::report::fixture;
 
@@ -14,6 +15,15 @@ pub(super) fn verification() -> Verification {
         added: Some("--json=FILE was added to read its figures".into()),
         host: report.host,
         window: report.window,
+        conditions: RunConditions {
+            clocksource: Clocksources {
+                at_start: "tsc".into(),
+                at_end: "tsc".into(),
+            },
+            cpus_allowed: "0-1".into(),
+            ..RunConditions::default()
+        },
+        warnings: vec![Warning::Stolen { ns: 10_000_000 }],
         claims: Claims {
             series: vec![series()],
             holds_cpu_latency: true,

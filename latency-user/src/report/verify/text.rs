@@ -4,9 +4,12 @@ use crate::{
     model::{
         ClaimedLatency, ClaimedSeries, Reason, ReasonKind, SeenLatency, SeenThread, Verification,
     },
-    report::text::{
-        machine,
-        table::{aligned, cells},
+    report::{
+        probe::text::told,
+        text::{
+            machine,
+            table::{aligned, cells},
+        },
     },
     units,
 };
@@ -184,6 +187,7 @@ fn recorder(verification: &Verification) -> String {
         n => format!("{} switches missed", units::count(n)),
     };
     let mut text = format!("the recorder's audit of these threads: {audit}, {missed}\n");
+    text += &verification.warnings.iter().map(told).collect::<String>();
     for finding in verification.audit.findings.iter().filter(|it| it.is_breach) {
         text += &format!("  breach: {}\n", finding.text);
     }
