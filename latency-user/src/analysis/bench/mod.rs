@@ -17,8 +17,11 @@ use crate::model::{
 /// How far both accounts of CPU time may be apart, in percent.
 const CPU_TOLERANCE_PCT: f64 = 1.0;
 
-/// Beside that, for each process: what it does between its last accounting and its last switch.
-const CPU_PER_PROCESS_S: f64 = 20e-6;
+/// Beside that, for each task: what it does between its last accounting and its last switch.
+const CPU_PER_TASK_S: f64 = 20e-6;
+
+/// And for each switch, at which both accounts change hands a little apart.
+const CPU_PER_SWITCH_S: f64 = 100e-9;
 
 /// What was measured around a repetition, outside of the kernel side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,9 +89,11 @@ fn reconcile(observation: &Observation, report: &Report, rusage: Rusage) -> Reco
     let missed = observation.losses.missed_switches;
     let cpu_ours_s = seconds(tally.on_cpu_ns);
     let cpu_s = rusage.user_s + rusage.system_s;
-    #[expect(clippy::cast_precision_loss, reason = "nobody starts 2^53 processes")]
-    let cpu_allowed_s = cpu_s * CPU_TOLERANCE_PCT / 100.0 + CPU_PER_PROCESS_S * n_ended as f64;
     let switches_ours = tally.voluntary + tally.involuntary;
+    let cpu_allowed_s = cpu_s * CPU_TOLERANCE_PCT / 100.0
+        + per(n_ended, CPU_PER_TASK_S)
+        + per(switches_ours, CPU_PER_SWITCH_S)
+        + seconds(report.steal_ns);
     let switches_kernel = rusage.voluntary + rusage.involuntary;
     Reconciliation {
         rusage,
@@ -126,6 +131,11 @@ fn are_switches_equal(
     (least..=voluntary + n_processes).contains(&tally.voluntary)
         && tally.involuntary <= rusage.involuntary
         && rusage.involuntary - tally.involuntary <= missed
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nobody starts 2^53 tasks")]
+fn per(n: u64, each_s: f64) -> f64 {
+    n as f64 * each_s
 }
 
 fn seconds(ns: u64) -> f64 {
