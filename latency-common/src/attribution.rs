@@ -58,7 +58,7 @@ impl Part {
 }
 
 /// What a culprit is to its victim.
-#[repr(u32)]
+#[repr(u16)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CulpritKind {
     /// A thread of the same process.
@@ -102,12 +102,14 @@ pub struct Culprit {
     pub cgroup_id: u64,
     /// Stretches; 0 is a free row.
     pub count: u32,
-    /// Thread id; 0 for several tasks of this name.
+    /// A [`crate::timeline::Runner`]; 0 for several tasks of this name.
     pub tid: u32,
     /// Process id; 0 for several.
     pub tgid: u32,
     /// [`CulpritKind`].
-    pub kind: u32,
+    pub kind: u16,
+    /// Its priority as the kernel counts; that of one of several.
+    pub prio: i16,
     /// Name.
     pub comm: [u8; 16],
 }

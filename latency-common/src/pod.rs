@@ -13,7 +13,7 @@ use crate::{
     timeline::{
         MAX_DEPTH, N_FACES, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline,
     },
-    trace::{TraceInterrupt, TraceWait},
+    trace::{TraceInterrupt, TraceWait, YieldCalls},
 };
 
 macro_rules! pod {
@@ -44,4 +44,5 @@ pod! {
     Control = 16,
     TraceWait = 6 * 4 + 6 * 8 + N_PARTS * 8,
     TraceInterrupt = 6 * 4 + 3 * 8,
+    YieldCalls = 16,
 }

@@ -106,7 +106,7 @@ pub const N_LONGEST: usize = 16;
 pub const N_WAIT_STINTS: usize = 16;
 
 /// [`WaitStint::flags`]: a thread of the kernel.
-pub const IS_KERNEL_THREAD: u32 = 1;
+pub const IS_KERNEL_THREAD: u16 = 1;
 
 /// A stint within a wait, and whose it was. It ends where the next one begins.
 #[repr(C)]
@@ -118,12 +118,14 @@ pub struct WaitStint {
     pub interrupted_before_ns: u64,
     /// Its cgroup; 0 where the task has gone since.
     pub cgroup_id: u64,
-    /// Thread id; 0 for idle, `timeline::TID_UNSEEN` where it was not seen.
+    /// A `timeline::Runner`; 0 for idle, `timeline::TID_UNSEEN` where it was not seen.
     pub tid: u32,
     /// Process id; 0 where the task has gone since.
     pub tgid: u32,
     /// The bit above.
-    pub flags: u32,
+    pub flags: u16,
+    /// Its priority as the kernel counts: below 100 real-time, below 0 deadline.
+    pub prio: i16,
     /// Its kernel stack.
     pub stack: StackHandle,
     /// Name; empty where the task has gone since.

@@ -23,10 +23,41 @@ pub struct Stint {
     pub since_ns: u64,
     /// The CPU's time in interrupts before that.
     pub interrupted_before_ns: u64,
-    /// Thread id; 0 for idle, [`TID_UNSEEN`] where it was not seen.
+    /// Who: a [`Runner`]; 0 for idle, [`TID_UNSEEN`] where it was not seen.
     pub tid: u32,
     /// Its [`StackHandle`] where it was switched out, or where a tick found somebody overdue.
     pub stack: StackHandle,
+}
+
+/// Who has a CPU: a thread, and what it works on where it is one of the kernel's workers.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runner(pub u32);
+
+/// Thread ids are less: `PID_MAX_LIMIT` of the kernel.
+const MAX_TID: u32 = 1 << 22;
+
+/// Rows for functions that workers run; 0 is none.
+pub const N_WORKS: u32 = u32::MAX / MAX_TID;
+
+impl Runner {
+    /// A thread that works on the function with this number, 0 for none.
+    #[must_use]
+    pub const fn new(tid: u32, work: u32) -> Self {
+        Self(tid | (work * MAX_TID))
+    }
+
+    /// The thread.
+    #[must_use]
+    pub const fn tid(self) -> u32 {
+        self.0 & (MAX_TID - 1)
+    }
+
+    /// The number of the function that it works on, 0 for none.
+    #[must_use]
+    pub const fn work(self) -> u32 {
+        self.0 / MAX_TID
+    }
 }
 
 /// Tasks that a CPU knows by name: a power of two.
@@ -45,9 +76,11 @@ pub struct Face {
     /// Its cgroup.
     pub cgroup_id: u64,
     /// 1 for a thread of the kernel.
-    pub is_kernel_thread: u32,
-    /// Fills up to eight bytes.
-    pub reserved: u32,
+    pub is_kernel_thread: u16,
+    /// Its priority as the kernel counts: below 100 real-time, below 0 deadline.
+    pub prio: i16,
+    /// The number of the function that it works on, as a [`Runner`] without a thread.
+    pub work: u32,
     /// Name.
     pub comm: [u8; 16],
 }

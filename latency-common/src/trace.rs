@@ -52,6 +52,16 @@ pub struct TraceWait {
     pub parts: [u64; N_PARTS],
 }
 
+/// Calls of `sched_yield` by a thread that numbers them from 1 on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct YieldCalls {
+    /// Calls that reached the scheduler.
+    pub count: u64,
+    /// The number of the last one.
+    pub last_number: u64,
+}
+
 /// An interrupt that came while a traced thread had the CPU, and has ended.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

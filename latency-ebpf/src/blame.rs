@@ -111,7 +111,7 @@ extern "C" fn blame_another(
     let Some(face) = face(timeline, tid) else {
         return 0;
     };
-    let kind = kind(face, victim) as u32;
+    let kind = kind(face, victim) as u16;
     if ns < least_ns {
         return blame_name(&raw mut *attribution, &raw const *face, kind, ns);
     }
@@ -125,6 +125,7 @@ extern "C" fn blame_another(
     row.count = 1;
     row.tid = tid;
     row.tgid = face.tgid;
+    row.prio = face.prio;
     row.cgroup_id = face.cgroup_id;
     copy_name(&mut row.comm, &face.comm);
     1
@@ -152,7 +153,7 @@ fn kind(culprit: &Face, victim: &Victim) -> CulpritKind {
 extern "C" fn blame_name(
     attribution: *mut Attribution,
     face: *const Face,
-    kind: u32,
+    kind: u16,
     ns: u64,
 ) -> u32 {
     let (Some(attribution), Some(face)) = (given_mut(attribution), given(face)) else {
@@ -162,6 +163,7 @@ extern "C" fn blame_name(
     for row in names {
         if row.count == 0 {
             row.kind = kind;
+            row.prio = face.prio;
             row.cgroup_id = face.cgroup_id;
             copy_name(&mut row.comm, &face.comm);
         } else if !is_same_name(&row.comm, &face.comm) || row.kind != kind {
@@ -223,6 +225,7 @@ fn merge(row: &mut Culprit, from: &Culprit) {
     row.tid = 0;
     row.tgid = 0;
     row.kind = from.kind;
+    row.prio = from.prio;
     row.cgroup_id = from.cgroup_id;
     copy_name(&mut row.comm, &from.comm);
 }

@@ -161,6 +161,10 @@ globals! {
     HRTIMER_SOFT_EXPIRES: u32 = ABSENT;
     /// `hrtimer.node.expires`: that and the slack.
     HRTIMER_EXPIRES: u32 = ABSENT;
+    /// `work_struct.func`.
+    WORK_FUNCTION: u32 = ABSENT;
     /// The system call's number in `pt_regs`.
     REGS_SYSCALL_NR: u32 = ABSENT;
+    /// The system call's first argument in `pt_regs`.
+    REGS_FIRST_ARGUMENT: u32 = ABSENT;
 }

@@ -52,6 +52,8 @@ mod waker;
 mod wakeup;
 mod walk;
 mod words;
+mod work;
+mod yields;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {

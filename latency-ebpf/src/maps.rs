@@ -17,8 +17,8 @@ use latency_common::{
     loss::{Loss, N_LOSS},
     record::{N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
-    timeline::{N_STACKS, StackKey, StackWeight, Timeline},
-    trace::Firing,
+    timeline::{N_STACKS, N_WORKS, StackKey, StackWeight, Timeline},
+    trace::{Firing, YieldCalls},
 };
 
 use crate::state::TaskState;
@@ -108,6 +108,10 @@ pub(crate) static RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 #[map]
 pub(crate) static TRACE_RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 
+/// Threads of a yield probe, by thread id; user space fills it, and nothing is added later.
+#[map]
+pub(crate) static YIELD_CALLS: HashMap<u32, YieldCalls> = HashMap::with_max_entries(1, 0);
+
 /// The timer whose callback runs on each CPU.
 #[map]
 pub(crate) static FIRINGS: PerCpuArray<Firing> = PerCpuArray::with_max_entries(1, 0);
@@ -152,6 +156,10 @@ pub(crate) static FLIGHT_RECORDS: Array<FlightRecord> = Array::with_max_entries(
 /// The heads of those rings, one entry per possible CPU.
 #[map]
 pub(crate) static FLIGHT_HEADS: Array<FlightHead> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// Functions that workers of the kernel run, by number. Full: they have no name.
+#[map]
+pub(crate) static WORKS: Array<u64> = Array::with_max_entries(N_WORKS, 0);
 
 /// How many CPUs are idle and how many tasks wait; user space reads it through a memory map.
 #[map]

@@ -116,8 +116,8 @@ pub(crate) fn restart(state: &mut TaskState, timeline: &Timeline, now: u64) {
 #[inline(always)]
 pub(crate) fn restart_here(state: &mut TaskState, timeline: &Timeline, now: u64) {
     state.segment_since_ns = now;
-    state.base.ns = timeline.totals_ns;
-    state.base.counts = timeline.counts;
+    copy(&mut state.base.ns, &timeline.totals_ns);
+    copy(&mut state.base.counts, &timeline.counts);
     state.base.version = timeline.version;
 }
 

@@ -9,7 +9,7 @@ use latency_common::{
     attribution::{N_SYNC_FUNCTIONS, SAMPLE_EVERY, Sync},
     cpu::CpuState,
     loss::Loss,
-    timeline::{StackHandle, StackKey, StackWeight, Stint, Timeline},
+    timeline::{Runner, StackHandle, StackKey, StackWeight, Stint, Timeline},
 };
 
 use crate::{
@@ -63,7 +63,7 @@ pub(crate) fn take(
     let Some(stint) = present_mut(timeline) else {
         return 0;
     };
-    if stint.tid == 0 || stint.tid != task.tid() {
+    if stint.tid == 0 || Runner(stint.tid).tid() != task.tid() {
         return 0;
     }
     let Some(id) = keep(ctx) else {
@@ -104,7 +104,7 @@ extern "C" fn weigh_stack(timeline: *const Timeline, tid: u32, stack: u32, ns: u
     let key = StackKey {
         comm: face.comm,
         stack,
-        is_kernel_thread: face.is_kernel_thread,
+        is_kernel_thread: face.is_kernel_thread.into(),
     };
     if add_weight(&key, ns) {
         return 0;

@@ -205,6 +205,17 @@ impl Task {
         load(regs, &g::REGS_SYSCALL_NR)
     }
 
+    /// The first argument of the system call that the task is in.
+    #[inline(always)]
+    pub(crate) fn first_argument(self) -> u64 {
+        if g::REGS_FIRST_ARGUMENT.read() == ABSENT {
+            return 0;
+        }
+        // SAFETY: the typed task pointer is what the helper asks for.
+        let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
+        load(regs, &g::REGS_FIRST_ARGUMENT)
+    }
+
     /// Whether the task is inside `sched_yield`.
     #[inline(always)]
     pub(crate) fn is_in_sched_yield(self) -> bool {
@@ -233,6 +244,13 @@ impl Task {
     #[inline(always)]
     pub(crate) fn prio(self) -> i32 {
         load(self.0, &g::TASK_PRIO)
+    }
+
+    /// As `prio`, which fits.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "from -1 to 139")]
+    pub(crate) fn short_prio(self) -> i16 {
+        self.prio() as i16
     }
 
     /// The clock of the run queue of this task's CPU, as it was last updated.

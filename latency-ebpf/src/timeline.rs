@@ -4,11 +4,11 @@ use latency_common::{
     attribution::Stolen,
     interrupt::N_CATEGORIES,
     timeline::{
-        ActiveInterrupt, Face, N_FACES, N_STINTS, StackHandle, Stint, TID_UNSEEN, Timeline,
+        ActiveInterrupt, Face, N_FACES, N_STINTS, Runner, StackHandle, Stint, TID_UNSEEN, Timeline,
     },
 };
 
-use crate::{cgroup::cgroup_id, state::TaskState, task::Task};
+use crate::{cgroup::cgroup_id, state::TaskState, task::Task, words::copy};
 
 /// The totals of a CPU's interrupts at one moment.
 #[repr(C)]
@@ -28,8 +28,8 @@ const MAX_READS: u32 = 3;
 pub(crate) fn read(timeline: &Timeline, now: u64, reading: &mut Reading) {
     for _ in 0..MAX_READS {
         reading.version = version(timeline);
-        reading.ns = timeline.totals_ns;
-        reading.counts = timeline.counts;
+        copy(&mut reading.ns, &timeline.totals_ns);
+        copy(&mut reading.counts, &timeline.counts);
         if timeline.depth != 0 {
             add_active(timeline, now, reading);
         }
@@ -112,19 +112,44 @@ pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, tid: u32, now: u6
     let interrupted_before_ns = timeline.interrupted_ns;
     let number = timeline.n_stints;
     timeline.n_stints = number.wrapping_add(1);
+    let runner = runner(timeline, task, tid, now);
     if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
         *stint = Stint {
             since_ns: now,
             interrupted_before_ns,
-            tid,
+            tid: runner,
             stack: StackHandle(0),
         };
     }
-    if tid != 0
-        && let Some(face) = timeline.faces.get_mut(tid as usize & (N_FACES - 1))
-        && (face.tid != tid || now.saturating_sub(face.at_ns) > FACE_NS)
-    {
+}
+
+/// Who that is, of whom this CPU now knows at least the name.
+#[inline(always)]
+fn runner(timeline: &mut Timeline, task: Task, tid: u32, now: u64) -> u32 {
+    if tid == 0 {
+        return 0;
+    }
+    let Some(face) = timeline.faces.get_mut(tid as usize & (N_FACES - 1)) else {
+        return tid;
+    };
+    if face.tid != tid {
+        face.work = 0;
         look_at(face, task, now);
+    } else if now.saturating_sub(face.at_ns) > FACE_NS {
+        look_at(face, task, now);
+    }
+    tid | face.work
+}
+
+/// A worker of the kernel begins or ends with a function: from now on it is somebody else.
+#[inline(always)]
+pub(crate) fn change_work(timeline: &mut Timeline, worker: Task, work: u32, now: u64) {
+    let tid = worker.tid();
+    if let Some(face) = timeline.faces.get_mut(tid as usize & (N_FACES - 1))
+        && face.tid == tid
+    {
+        face.work = work;
+        begin_stint(timeline, worker, tid, now);
     }
 }
 
@@ -135,13 +160,15 @@ fn look_at(face: &mut Face, task: Task, now: u64) -> u32 {
     face.at_ns = now;
     face.cgroup_id = cgroup_id(task);
     face.is_kernel_thread = task.is_kthread().into();
+    face.prio = task.short_prio();
     face.comm = task.comm();
     0
 }
 
-/// Who the task of this thread id is, if this CPU still knows.
+/// Who this is, if this CPU still knows.
 #[inline(always)]
-pub(crate) fn face(timeline: &Timeline, tid: u32) -> Option<&Face> {
+pub(crate) fn face(timeline: &Timeline, runner: u32) -> Option<&Face> {
+    let tid = Runner(runner).tid();
     let face = timeline.faces.get(tid as usize & (N_FACES - 1))?;
     (face.tid == tid).then_some(face)
 }

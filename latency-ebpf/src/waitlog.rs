@@ -180,12 +180,14 @@ extern "C" fn copy_stint(
     to.cgroup_id = 0;
     to.tgid = 0;
     to.flags = 0;
+    to.prio = 0;
     to.comm = [0; 16];
     if stint.tid != 0
         && let Some(face) = face(timeline, stint.tid)
     {
         to.cgroup_id = face.cgroup_id;
         to.tgid = face.tgid;
+        to.prio = face.prio;
         to.flags = if face.is_kernel_thread != 0 {
             IS_KERNEL_THREAD
         } else {

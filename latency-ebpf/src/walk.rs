@@ -5,7 +5,7 @@
 
 use latency_common::{
     attribution::{N_PARTS, Part},
-    timeline::{N_STINTS, Stint, TID_UNSEEN, Timeline},
+    timeline::{N_STINTS, Runner, Stint, TID_UNSEEN, Timeline},
 };
 
 use crate::{
@@ -62,7 +62,7 @@ fn part_of(stint: &Stint, victim_tid: u32) -> Part {
     match stint.tid {
         0 => Part::IdleExit,
         // A task cannot wait for itself: its switch-out was not seen.
-        tid if tid == TID_UNSEEN || tid == victim_tid => Part::Unexplained,
+        tid if tid == TID_UNSEEN || Runner(tid).tid() == victim_tid => Part::Unexplained,
         _ => Part::OtherTasks,
     }
 }

@@ -5,7 +5,7 @@
 
 /// Copies all words.
 #[inline(always)]
-pub(crate) fn copy<const N: usize>(to: &mut [u64; N], from: &[u64; N]) {
+pub(crate) fn copy<T: Copy, const N: usize>(to: &mut [T; N], from: &[T; N]) {
     for (to, from) in to.iter_mut().zip(from) {
         // SAFETY: a valid reference.
         unsafe { core::ptr::write_volatile(to, *from) };

@@ -130,9 +130,7 @@ impl Error {
                 "save the full verifier log with --verifier-log FILE and attach it to a bug report".into()
             }
             Self::Read { .. } => "run as root; `schedlat doctor` lists what can be read".into(),
-            Self::NoProcess(_) => {
-                "--pid takes the id of a running process; for a single thread use --tid".into()
-            }
+            Self::NoProcess(_) => "--pid takes the id of a running process; for a single thread use --tid".into(),
             Self::ThreadNotProcess { tid, tgid } => {
                 format!("use --pid {tgid} for the process or --tid {tid} for the thread")
             }
@@ -157,12 +155,8 @@ impl Error {
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()
             }
-            Self::UnknownTool(_) => {
-                "verify knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench; --tool says which one it is".into()
-            }
-            Self::ForeignOutput { .. } => {
-                "run the tool alone, and see whether it ends with its figures".into()
-            }
+            Self::UnknownTool(_) => "verify knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench; --tool says which one it is".into(),
+            Self::ForeignOutput { .. } => "run the tool alone, and see whether it prints its figures".into(),
             Self::Load { .. } => "choose another load with --load, or leave it out".into(),
             Self::Preemption { .. } => {
                 "leave out --preempt, and boot with preempt=MODEL to compare models".into()

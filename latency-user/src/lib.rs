@@ -1,6 +1,7 @@
 //! schedlat: why did this task not run when it wanted to?
 //!
 //! Data flows one way: `kernel` → `observe` → `model` → `analysis` → `report`; `cli` connects them.
+//! `probe` measures with threads of its own, and `reconcile` pairs that with what the kernel saw.
 
 pub mod analysis;
 pub mod cli;

@@ -161,6 +161,12 @@ pub fn duration(ns: u64) -> String {
     String::new()
 }
 
+/// In microseconds without their name, for columns that are headed by it.
+#[must_use]
+pub fn micros(ns: u64) -> String {
+    decimal((u128::from(ns) + 5) / 10, 2)
+}
+
 /// A count with thousands separators.
 #[must_use]
 pub fn count(n: u64) -> String {
@@ -322,6 +328,7 @@ mod tests {
 
     #[test]
     fn counts_and_shares_are_readable() {
+        assert_eq!([0, 9_896, 966_870].map(micros), ["0.00", "9.90", "966.87"]);
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(168_220), "168,220");

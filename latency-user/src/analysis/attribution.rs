@@ -119,7 +119,8 @@ pub(super) fn interrupt_totals(
 }
 
 /// Which interrupt a source is.
-pub(super) fn interrupt(source: Source, irqs: &IrqNames) -> InterruptIdent {
+#[must_use]
+pub fn interrupt(source: Source, irqs: &IrqNames) -> InterruptIdent {
     let Some(kind) = source.kind() else {
         return InterruptIdent {
             kind: "others",

@@ -44,7 +44,7 @@ impl Default for Distribution {
 impl Distribution {
     /// One that never allocates, for times of up to `max_ns`; of longer ones only the percentiles are off.
     #[must_use]
-    pub fn with_room_for(max_ns: u64) -> Self {
+    pub(crate) fn with_room_for(max_ns: u64) -> Self {
         // SANITY: 1 as the lowest, at least 2 as the highest value, and three digits are always accepted.
         let positive = Histogram::new_with_bounds(1, max_ns.max(2), SIGNIFICANT_DIGITS)
             .expect("bounds are in order");
@@ -80,7 +80,7 @@ impl Distribution {
     #[must_use]
     pub fn figures(&self) -> Figures {
         let count = self.count();
-        let [p50_ns, p90_ns, p99_ns, p999_ns] = QUANTILES.map(|(per_mille, n_needed)| {
+        let percentiles = QUANTILES.map(|(per_mille, n_needed)| {
             let is_known = count >= n_needed;
             is_known.then(|| self.at_rank((count * per_mille).div_ceil(1_000)))
         });
@@ -94,10 +94,10 @@ impl Distribution {
             min_ns: self.range.map(|(min, _)| min),
             mean_ns,
             max_ns: self.range.map(|(_, max)| max),
-            p50_ns,
-            p90_ns,
-            p99_ns,
-            p999_ns,
+            p50_ns: percentiles[0],
+            p90_ns: percentiles[1],
+            p99_ns: percentiles[2],
+            p999_ns: percentiles[3],
         }
     }
 

@@ -28,6 +28,7 @@ use latency_common::config::Detail;
 use latency_common::hist::N_HISTS;
 
 use self::attribution::IrqNames;
+pub use self::attribution::interrupt;
 pub use self::autopsy::autopsy;
 pub use self::difference::difference;
 pub use self::distribution::{Distribution, N_FOR_ALL_PERCENTILES};

@@ -112,13 +112,13 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    fn help(command: Option<&str>) -> String {
+    fn help(words: &[&str]) -> String {
         let mut cli = Cli::command().term_width(100);
         cli.build();
-        let shown = match command {
-            Some(name) => cli.find_subcommand_mut(name).unwrap(),
-            None => &mut cli,
-        };
+        let mut shown = &mut cli;
+        for word in words {
+            shown = shown.find_subcommand_mut(word).unwrap();
+        }
         let shown = shown.render_long_help().to_string();
         // clap leaves blanks on lines between two paragraphs.
         let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
@@ -127,11 +127,13 @@ mod tests {
 
     #[test]
     fn help_says_what_can_be_typed() {
-        insta::assert_snapshot!("help", help(None));
-        insta::assert_snapshot!("help_record", help(Some("record")));
-        insta::assert_snapshot!("help_bench", help(Some("bench")));
-        insta::assert_snapshot!("help_verify", help(Some("verify")));
-        insta::assert_snapshot!("help_doctor", help(Some("doctor")));
+        insta::assert_snapshot!("help", help(&[]));
+        insta::assert_snapshot!("help_record", help(&["record"]));
+        insta::assert_snapshot!("help_bench", help(&["bench"]));
+        insta::assert_snapshot!("help_verify", help(&["verify"]));
+        insta::assert_snapshot!("help_doctor", help(&["doctor"]));
+        insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
+        insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct Features {
     pub can_seed_at_switch: bool,
     /// Whether `sched_exit_tp` is needed to tell stale evidence from fresh.
     pub needs_sched_exit: bool,
+    /// Whether each call of `schedule()` has a tracepoint (6.16).
+    pub has_sched_entry: bool,
     /// Whether interrupts of the local timer have tracepoints (x86).
     pub has_local_timer: bool,
     list: Vec<Feature>,
@@ -86,6 +88,7 @@ impl Features {
             // far apart that the next event with clear flags discards what is stale.
             needs_sched_exit: types.has_tracepoint("sched_exit_tp")
                 && types.has_tracepoint("hrtimer_rearm"),
+            has_sched_entry: types.has_tracepoint("sched_entry_tp"),
             has_local_timer: types.has_tracepoint("local_timer_entry"),
             list: Vec::new(),
         };

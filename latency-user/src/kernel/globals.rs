@@ -61,7 +61,9 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("RQ_CLOCK", "rq", "clock"),
     ("CFS_RQ_RQ", "cfs_rq", "rq"),
     ("RQ_NR_SWITCHES", "rq", "nr_switches"),
+    ("WORK_FUNCTION", "work_struct", "func"),
     ("REGS_SYSCALL_NR", "pt_regs", SYSCALL_MEMBER),
+    ("REGS_FIRST_ARGUMENT", "pt_regs", ARGUMENT_MEMBER),
 ];
 
 /// The time that a queue's tasks were out of quota, and since when they are: its names, the newest
@@ -76,6 +78,11 @@ const QUOTA_ACCOUNTS: [(&str, &str); 3] = [
 const SYSCALL_MEMBER: &str = "orig_ax";
 #[cfg(target_arch = "aarch64")]
 const SYSCALL_MEMBER: &str = "syscallno";
+
+#[cfg(target_arch = "x86_64")]
+const ARGUMENT_MEMBER: &str = "di";
+#[cfg(target_arch = "aarch64")]
+const ARGUMENT_MEMBER: &str = "orig_x0";
 
 impl Globals {
     /// Looks up every offset.

@@ -7,7 +7,7 @@ use std::{
 
 use aya::{
     Btf, Ebpf,
-    maps::{Array, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
+    maps::{Array, HashMap, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
     programs::{Iter, Program},
 };
 use aya_log::EbpfLogger;
@@ -20,6 +20,7 @@ use latency_common::{
     record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
+    trace::YieldCalls,
 };
 
 use super::{
@@ -75,6 +76,8 @@ pub struct Kernel {
     pub idle: Option<IdleMeter>,
     ring: RingBuf<MapData>,
     trace: RingBuf<MapData>,
+    /// Of threads whose yields are counted; none where nothing counts them.
+    yield_calls: Option<HashMap<MapData, u32, YieldCalls>>,
     cpus: Array<MapData, CpuState>,
     sources: PerCpuArray<MapData, InterruptCounters>,
     stacks: StackTraceMap<MapData>,
@@ -117,6 +120,9 @@ impl Kernel {
             idle,
             ring: take(&mut ebpf, "RECORDS")?,
             trace: take(&mut ebpf, "TRACE_RECORDS")?,
+            yield_calls: programs::counts_yields(features, options)
+                .then(|| take(&mut ebpf, "YIELD_CALLS"))
+                .transpose()?,
             cpus: take(&mut ebpf, "CPUS")?,
             sources: take(&mut ebpf, "SOURCES")?,
             stacks: take(&mut ebpf, "STACKS")?,
@@ -136,16 +142,7 @@ impl Kernel {
         this.write_control()?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
         programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
-        let mut attachments = Vec::new();
-        if options.flight.is_some() {
-            attachments.extend(programs::flight(features));
-        }
-        attachments.extend(programs::attachments(
-            options.detail,
-            features,
-            options.needs,
-        ));
-        for attachment in attachments {
+        for attachment in programs::needed(features, options) {
             programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
         }
         idle::visit(&options.idle_cpus)?;
@@ -254,6 +251,13 @@ impl Kernel {
     /// The next event of a traced thread.
     pub fn next_trace_event(&mut self) -> Option<Result<TraceEvent, MalformedRecord>> {
         self.trace.next().map(|item| trace::event(&item))
+    }
+
+    /// Calls of `sched_yield` by a thread whose calls are counted; none where nothing counts them.
+    #[must_use]
+    pub fn yield_calls(&self, tid: u32) -> Option<u64> {
+        let calls = self.yield_calls.as_ref()?.get(&tid, 0).ok()?;
+        Some(calls.count)
     }
 
     /// What each CPU counted.

@@ -13,6 +13,7 @@ use latency_common::{
     attribution::N_SYNC_FUNCTIONS,
     config::{CGROUP_DEFAULT_HIERARCHY, Detail, TRACED_TARGET},
     select::Glob,
+    trace::YieldCalls,
 };
 
 use super::{
@@ -74,6 +75,8 @@ pub struct LoadOptions {
     pub ring_bytes: u32,
     /// Bytes of the ring for events of traced threads.
     pub trace_bytes: u32,
+    /// Threads whose calls of `sched_yield` are counted.
+    pub yielders: Vec<u32>,
     /// How much the flight recorder is to hold; none without one.
     pub flight: Option<FlightSize>,
     /// CPUs that count for `idle while runnable`; none where that was not asked for.
@@ -98,6 +101,12 @@ pub(super) fn open(
     set_options(&mut globals, types, features, options)?;
     let mut ebpf = load_object(&globals, btf, options)?;
     fill_targets(&mut ebpf, &options.selection)?;
+    fill(
+        &mut ebpf,
+        "YIELD_CALLS",
+        &options.yielders,
+        YieldCalls::default(),
+    )?;
     Ok(ebpf)
 }
 
@@ -215,6 +224,7 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
         .map_max_entries("FREE_HISTS", options.n_hists)
         .map_max_entries("RECORDS", options.ring_bytes)
         .map_max_entries("TRACE_RECORDS", options.trace_bytes)
+        .map_max_entries("YIELD_CALLS", entries(options.yielders.len()))
         .map_max_entries("FLIGHT_RECORDS", flight_records)
         .map_max_entries("FLIGHT_HEADS", entries(n_cpus))
         .map_max_entries("TARGET_TGIDS", entries(selection.tgids.len()))
@@ -260,8 +270,13 @@ fn fill_targets(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), Error> {
 /// Value of a target that is not traced.
 const TARGET: u8 = 1;
 
-fn fill<K: Pod>(ebpf: &mut Ebpf, name: &'static str, keys: &[K], value: u8) -> Result<(), Error> {
-    let mut map = HashMap::<_, K, u8>::try_from(map_mut(ebpf, name)?)
+fn fill<K: Pod, V: Pod>(
+    ebpf: &mut Ebpf,
+    name: &'static str,
+    keys: &[K],
+    value: V,
+) -> Result<(), Error> {
+    let mut map = HashMap::<_, K, V>::try_from(map_mut(ebpf, name)?)
         .map_err(|error| map_failed(name, &error))?;
     for key in keys {
         map.insert(key, value, 0)

@@ -6,7 +6,7 @@ use aya::{
 };
 use latency_common::config::Detail;
 
-use super::features::Features;
+use super::{features::Features, object::LoadOptions};
 use crate::Error;
 
 /// What of the targets decides which programs are needed.
@@ -55,12 +55,29 @@ const fn other(program: &'static str, tracepoint: &'static str) -> Attachment {
     }
 }
 
-/// Programs in the order of attachment.
+/// Every program that these options need, in the order of attachment.
+pub(super) fn needed(features: &Features, options: &LoadOptions) -> Vec<Attachment> {
+    let mut needed = Vec::new();
+    if options.flight.is_some() {
+        needed.extend(flight(features));
+    }
+    needed.extend(attachments(options.detail, features, options.needs));
+    if counts_yields(features, options) {
+        needed.push(same("sched_entry_tp"));
+    }
+    needed
+}
+
+/// Whether yields are to be counted, and can be.
+pub(super) fn counts_yields(features: &Features, options: &LoadOptions) -> bool {
+    features.has_sched_entry && !options.yielders.is_empty()
+}
+
+/// Programs that a level of detail needs.
 ///
 /// What measures comes first: nothing is measured of a task without state, and a task that got it at
 /// its birth must have every later event seen.
-#[must_use]
-pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachment> {
+fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachment> {
     match detail {
         Detail::Empty => vec![
             other("empty_waking", "sched_waking"),
@@ -76,6 +93,7 @@ pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> 
             let mut attachments = Vec::new();
             if detail == Detail::Full {
                 attachments.extend(INTERRUPTS.into_iter().map(same));
+                attachments.extend(WORKS.into_iter().map(same));
             }
             attachments.extend(measuring(features));
             attachments.extend(selecting(features, needs));
@@ -86,7 +104,7 @@ pub(super) fn attachments(detail: Detail, features: &Features, needs: Needs) -> 
 
 /// What the flight recorder takes; attached before all others, so that no event that they measure is
 /// missing in it.
-pub(super) fn flight(features: &Features) -> Vec<Attachment> {
+fn flight(features: &Features) -> Vec<Attachment> {
     let mut attachments = vec![
         other("flight_irq_entry", "irq_handler_entry"),
         other("flight_irq_exit", "irq_handler_exit"),
@@ -124,6 +142,9 @@ const INTERRUPTS: [&str; 14] = [
     "irq_work_exit",
     "irq_work_entry",
 ];
+
+/// What tells the functions of the kernel's workers apart.
+const WORKS: [&str; 2] = ["workqueue_execute_end", "workqueue_execute_start"];
 
 /// What keeps the selection true.
 fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {

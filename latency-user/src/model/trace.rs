@@ -11,6 +11,17 @@ pub enum TraceEvent {
     Interrupt(TracedInterrupt),
 }
 
+impl TraceEvent {
+    /// Whose it is.
+    #[must_use]
+    pub const fn tid(&self) -> u32 {
+        match self {
+            Self::Wait(wait) => wait.tid,
+            Self::Interrupt(interrupt) => interrupt.tid,
+        }
+    }
+}
+
 /// A wait that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracedWait {

@@ -127,7 +127,7 @@ pub struct SeenInterruptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SeenConditions {
     /// Scheduling policy.
-    pub policy: String,
+    pub policy: &'static str,
     /// Real-time priority; 0 for others.
     pub priority: u32,
     /// CPUs it may use.

@@ -33,10 +33,10 @@ fn culprits(attribution: &Attribution, cgroups: &CgroupNames) -> Vec<CulpritTall
     .collect()
 }
 
-fn kind(number: u32) -> CulpritKind {
+fn kind(number: u16) -> CulpritKind {
     CulpritKind::ALL
         .into_iter()
-        .find(|kind| *kind as u32 == number)
+        .find(|kind| *kind as u16 == number)
         .unwrap_or(CulpritKind::Foreign)
 }
 

@@ -45,6 +45,8 @@ pub struct SessionOptions {
     pub flight: Option<FlightSize>,
     /// Threads that are traced, event by event; they are observed as well.
     pub traced: Vec<u32>,
+    /// Threads whose calls of `sched_yield` are counted, where the kernel shows them.
+    pub yielders: Vec<u32>,
     /// CPUs that count for `idle while runnable`; none where that is not measured.
     pub idle_cpus: Vec<u32>,
     /// Whether the programs log what they decide.
@@ -67,6 +69,7 @@ impl SessionOptions {
             command_output: CommandOutput::Ours,
             flight: None,
             traced: Vec::new(),
+            yielders: Vec::new(),
             idle_cpus: Vec::new(),
             has_logs: false,
         }
@@ -91,6 +94,7 @@ impl SessionOptions {
             } else {
                 TRACE_BYTES
             },
+            yielders: self.yielders.clone(),
             flight: self.flight,
             idle_cpus: self.idle_cpus.clone(),
             over_ns: self.over_ns,

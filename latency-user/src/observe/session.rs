@@ -214,6 +214,13 @@ impl Session {
         }
     }
 
+    /// Calls of `sched_yield` by one of the threads whose calls are counted; none where this kernel does
+    /// not show them.
+    #[must_use]
+    pub fn yield_calls(&self, tid: u32) -> Option<u64> {
+        self.kernel.yield_calls(tid)
+    }
+
     /// Events of traced threads since the last call.
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
         self.drain_trace();

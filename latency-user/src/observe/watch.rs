@@ -78,7 +78,7 @@ impl Watch {
         }
         thread.is_stopped = is_stopped;
         let number = |index: usize| fields.get(index).and_then(|text| text.parse().ok());
-        conditions.policy = policy(number(field::POLICY).unwrap_or_default()).to_owned();
+        conditions.policy = policy(number(field::POLICY).unwrap_or_default());
         conditions.priority = number(field::RT_PRIORITY).unwrap_or_default();
         if let Some(cpus) = cpus_allowed(tid) {
             conditions.cpus_allowed = cpus;
@@ -110,8 +110,8 @@ fn threads_of(tgid: u32) -> Vec<u32> {
 }
 
 /// Processes that this thread has started; none where the kernel does not tell.
-fn children_of(tgid: u32, tid: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{tgid}/task/{tid}/children"));
+fn children_of(process: u32, tid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{process}/task/{tid}/children"));
     text.unwrap_or_default()
         .split_whitespace()
         .filter_map(|pid| pid.parse().ok())

@@ -51,6 +51,39 @@ impl CpuList {
     }
 }
 
+/// Keeps the calling thread off some CPUs until it is dropped, where it may use others.
+///
+/// The recorder would be one of those that interrupt the probe.
+#[derive(Debug)]
+pub struct KeptOff {
+    before: CpuSet,
+}
+
+impl KeptOff {
+    /// From now on.
+    pub fn new(cpus: &[u32]) -> Result<Self, Error> {
+        let failed = |error: rustix::io::Errno| Error::Thread {
+            source: error.into(),
+        };
+        let before = sched_getaffinity(None).map_err(failed)?;
+        let mut others = before;
+        for cpu in cpus.iter().filter_map(|cpu| usize::try_from(*cpu).ok()) {
+            others.unset(cpu);
+        }
+        if others.count() > 0 {
+            sched_setaffinity(None, &others).map_err(failed)?;
+        }
+        Ok(Self { before })
+    }
+}
+
+impl Drop for KeptOff {
+    fn drop(&mut self) {
+        // A CPU that went offline meanwhile is one less.
+        sched_setaffinity(None, &self.before).unwrap_or_default();
+    }
+}
+
 /// Binds the calling thread to a CPU.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let mut set = CpuSet::new();
@@ -140,6 +173,25 @@ mod tests {
         });
         assert_eq!(bound.join().unwrap().as_slice(), [cpu]);
         assert!(pin(1_000_000).is_err());
+    }
+
+    #[test]
+    fn thread_is_kept_off_where_there_are_others_and_comes_back() {
+        let kept_off = std::thread::spawn(|| {
+            let all = CpuList::allowed().unwrap();
+            let (first, rest) = all.as_slice().split_first().unwrap();
+            let kept_off = KeptOff::new(&[*first]).unwrap();
+            let allowed = CpuList::allowed().unwrap();
+            let expected = if rest.is_empty() {
+                all.as_slice()
+            } else {
+                rest
+            };
+            assert_eq!(allowed.as_slice(), expected);
+            drop(kept_off);
+            assert_eq!(CpuList::allowed().unwrap(), all);
+        });
+        kept_off.join().unwrap();
     }
 
     #[test]

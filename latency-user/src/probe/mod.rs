@@ -6,6 +6,7 @@
 //! A probe's loop does nothing but what it measures: no allocation, no lock, no other system call.
 
 pub mod buffer;
+pub mod busy;
 pub mod conditions;
 pub mod cpus;
 pub mod load;
@@ -13,6 +14,8 @@ pub mod policy;
 pub mod preemption;
 pub mod thread;
 pub mod wake;
+pub mod watchdog;
+pub mod yields;
 
 pub use self::{
     buffer::Buffer,

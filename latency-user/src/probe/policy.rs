@@ -4,6 +4,10 @@ use std::{fmt, io, str::FromStr};
 
 use crate::units::{DurationError, Nanos, parse_duration};
 
+/// The priority of a real-time policy that is typed without one: above interrupt threads' 50 there would
+/// be more to disturb than to measure.
+const USUAL_PRIORITY: u32 = 50;
+
 /// A policy with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -84,10 +88,16 @@ impl Policy {
 
     /// Gives it to the calling thread, which keeps its nice value.
     pub fn apply(self) -> io::Result<()> {
+        self.apply_to(0)
+    }
+
+    /// Gives it to another thread of ours, with our nice value.
+    pub fn apply_to(self, tid: u32) -> io::Result<()> {
         let mut attributes = self.attributes();
         attributes.sched_nice = Effective::read()?.nice;
         // SAFETY: the kernel reads `size` bytes of a structure that lives through the call.
-        let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        let status =
+            unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) };
         if status == 0 {
             Ok(())
         } else {
@@ -207,6 +217,8 @@ impl FromStr for Policy {
         let unknown = || PolicyError::Unknown(text.to_owned());
         match text.split_once(':') {
             None if text == "other" => Ok(Self::Other),
+            None if text == "fifo" => Ok(Self::Fifo(USUAL_PRIORITY)),
+            None if text == "rr" => Ok(Self::RoundRobin(USUAL_PRIORITY)),
             Some(("fifo", priority)) => Ok(Self::Fifo(parse_priority(priority)?)),
             Some(("rr", priority)) => Ok(Self::RoundRobin(parse_priority(priority)?)),
             Some(("deadline", parameters)) => parse_deadline(parameters, text),
@@ -250,11 +262,19 @@ mod tests {
             assert_eq!(again, policy, "{text}");
         }
         assert_eq!("fifo:99".parse(), Ok(Policy::Fifo(99)));
+        assert_eq!("rr".parse(), Ok(Policy::RoundRobin(50)));
     }
 
     #[test]
     fn what_is_no_policy_is_refused_with_a_reason() {
-        for text in ["fifo", "FIFO:1", "other:1", "deadline:1ms/2ms", "", "batch"] {
+        for text in [
+            "batch:1",
+            "FIFO:1",
+            "other:1",
+            "deadline:1ms/2ms",
+            "",
+            "batch",
+        ] {
             let unknown = PolicyError::Unknown(text.to_owned());
             assert_eq!(text.parse::<Policy>(), Err(unknown));
         }

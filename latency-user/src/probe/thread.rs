@@ -150,7 +150,7 @@ impl<T: Send + 'static> Crew<T> {
 
     /// Releases them; they begin at `at_ns` of `CLOCK_MONOTONIC`.
     pub fn go(self, at_ns: u64) -> Working<T> {
-        self.gate.open(Some(at_ns));
+        self.gate.open(Entry::Work(at_ns));
         Working { crew: self }
     }
 }
@@ -164,7 +164,7 @@ impl<T: Send + 'static> Default for Crew<T> {
 impl<T> Drop for Crew<T> {
     fn drop(&mut self) {
         // Of threads that were released the gate is open already.
-        self.gate.open(None);
+        self.gate.open(Entry::Nothing);
         self.gate.let_go();
         for member in self.members.drain(..) {
             // One that panicked has nothing that is wanted.
@@ -205,23 +205,41 @@ struct Gate {
     has_changed: Condvar,
 }
 
+/// Shut, then opened once.
+#[derive(Clone, Copy, Debug, Default)]
+enum Entry {
+    #[default]
+    Shut,
+    /// To work, from this time on.
+    Work(u64),
+    /// To leave without work.
+    Nothing,
+}
+
 #[derive(Debug, Default)]
 struct Order {
-    /// Shut, then opened once: with the time to begin, or without work.
-    start: Option<Option<u64>>,
+    start: Entry,
     may_leave: bool,
 }
 
 impl Gate {
-    fn open(&self, at_ns: Option<u64>) {
-        self.lock().start.get_or_insert(at_ns);
+    fn open(&self, entry: Entry) {
+        let mut order = self.lock();
+        if matches!(order.start, Entry::Shut) {
+            order.start = entry;
+        }
+        drop(order);
         self.has_changed.notify_all();
     }
 
     fn wait(&self) -> Option<u64> {
-        self.wait_while(|order| order.start.is_none())
+        match self
+            .wait_while(|order| matches!(order.start, Entry::Shut))
             .start
-            .flatten()
+        {
+            Entry::Work(at_ns) => Some(at_ns),
+            Entry::Shut | Entry::Nothing => None,
+        }
     }
 
     fn let_go(&self) {

@@ -121,12 +121,11 @@ impl WakeWorker {
         }
         let mut n_periods = 0;
         while !samples.is_full() && !is_over(plan.limit, n_periods) && !start.stop.is_asked() {
-            let n_expired = match &timer {
-                Some(timer) => expirations(timer),
-                None => {
-                    sleep_until(programmed_ns);
-                    None
-                }
+            let n_expired = if let Some(timer) = &timer {
+                expirations(timer)
+            } else {
+                sleep_until(programmed_ns);
+                None
             };
             let woke_at_ns = host::monotonic_ns();
             samples.push(WakeSample {
@@ -172,13 +171,13 @@ fn sleep_until(at_ns: u64) {
 }
 
 fn arm(timer: &OwnedFd, first_ns: u64, interval_ns: u64) {
-    let times = Itimerspec {
+    let setting = Itimerspec {
         it_interval: timespec(interval_ns),
         it_value: timespec(first_ns),
     };
     // SANITY: the file is a timer and the times are in range, so that it cannot be refused; if it were,
     // no sample would be taken.
-    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &times)
+    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &setting)
         .map(|_| ())
         .unwrap_or_default();
 }

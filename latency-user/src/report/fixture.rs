@@ -11,7 +11,7 @@ use crate::model::{
     SwitchAudit, Switches, Tally, TickAudit, WaitStats, Waits, Window,
 };
 
-pub(super) fn report() -> Report {
+pub(crate) fn report() -> Report {
     Report {
         host: host(),
         window: Window {

@@ -6,7 +6,7 @@
 pub mod bench;
 pub mod csv;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod fixture_attribution;
 pub mod folded;

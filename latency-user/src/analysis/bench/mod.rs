@@ -163,8 +163,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// An ended task with so many switches and milliseconds on a CPU.
-    fn task(tid: u32, tgid: u32, (voluntary, involuntary): (u64, u64), cpu_ms: u64) -> TaskRow {
-        let mut row = row(tid, tgid, "cc1", tally_of(WaitClass::Tick, &[MS]));
+    fn task(process: u32, tid: u32, (voluntary, involuntary): (u64, u64), cpu_ms: u64) -> TaskRow {
+        let mut row = row(tid, process, "cc1", tally_of(WaitClass::Tick, &[MS]));
         row.ident.has_exited = true;
         row.tally.voluntary = voluntary;
         row.tally.involuntary = involuntary;
@@ -191,7 +191,7 @@ mod tests {
     fn tasks() -> Vec<TaskRow> {
         vec![
             task(10, 10, (10, 2), 400),
-            task(11, 10, (10, 5), 100),
+            task(10, 11, (10, 5), 100),
             task(12, 12, (10, 5), 500),
         ]
     }

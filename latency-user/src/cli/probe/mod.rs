@@ -3,9 +3,12 @@
 //! Each probe turns its arguments into cells, has them run on the `stage`, and pairs what its threads
 //! measured with what the kernel saw of them.
 
+mod busy;
 mod common;
+mod single;
 mod stage;
 mod wake;
+mod yields;
 
 use std::process::ExitCode;
 
@@ -22,11 +25,17 @@ pub(super) struct ProbeArgs {
 enum Probe {
     /// How late do timers wake a thread, and where does the time go?
     Wake(Box<wake::WakeArgs>),
+    /// Does sched_yield switch, to whom, and what does a call cost?
+    Yield(Box<yields::YieldArgs>),
+    /// What interrupts a thread that never sleeps, and for how long?
+    Busy(Box<busy::BusyArgs>),
 }
 
 /// Runs a probe.
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<ExitCode> {
     match args.probe {
         Probe::Wake(args) => wake::run(&args),
+        Probe::Yield(args) => yields::run(&args),
+        Probe::Busy(args) => busy::run(&args),
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         },
     },
     observe::{Session, SessionOptions, TargetArgs, Targets},
-    probe::{CpuList, Crew, Working, conditions, load::Load, preemption::Switched},
+    probe::{CpuList, Crew, Working, conditions, cpus::KeptOff, load::Load, preemption::Switched},
     reconcile, units,
 };
 
@@ -33,6 +33,8 @@ pub(super) struct Cell<T> {
     pub(super) crew: Crew<T>,
     /// Whether they are traced, event by event.
     pub(super) is_traced: bool,
+    /// Those of them whose calls of `sched_yield` are counted.
+    pub(super) yielders: Vec<u32>,
 }
 
 /// A cell that has run.
@@ -46,6 +48,10 @@ pub(super) struct Ran<T> {
     pub(super) results: Vec<T>,
     /// What the kernel saw of them.
     pub(super) trace: Vec<TraceEvent>,
+    /// Calls of `sched_yield` that it counted; none where it counts none.
+    pub(super) n_yields: Option<u64>,
+    /// A signal ended it.
+    pub(super) was_ended: bool,
     /// The threads themselves, which are done: they stay for the last snapshot.
     _working: Working<T>,
 }
@@ -56,7 +62,8 @@ pub(super) struct Staged<T> {
     /// Cells, in their order; fewer than were asked for when a signal ended it.
     pub(super) ran: Vec<Ran<T>>,
     host: Host,
-    conditions: Conditions,
+    /// What all of it ran under.
+    pub(super) conditions: Conditions,
     /// The recorder's report: of the probe's threads, and of those alongside.
     pub(super) record: Report,
     was_ended: bool,
@@ -84,6 +91,10 @@ pub(super) fn run<T: Send + 'static>(
     let traced = cells.iter().filter(|cell| cell.is_traced);
     let options = SessionOptions {
         traced: traced.flat_map(|cell| cell.crew.tids()).collect(),
+        yielders: cells
+            .iter()
+            .flat_map(|cell| cell.yielders.clone())
+            .collect(),
         ..SessionOptions::new(Targets::resolve(&targets, GroupBy::Tid)?)
     };
     let idle_states = args.no_cstates.then(conditions::hold_idle_states);
@@ -197,10 +208,17 @@ impl Play {
         cell: Cell<T>,
         was_ended: &Flag<bool>,
     ) -> anyhow::Result<(Ran<T>, Option<LoadReport>)> {
-        let Cell { setting, crew, .. } = cell;
+        let Cell {
+            setting,
+            crew,
+            yielders,
+            ..
+        } = cell;
         let _switched = setting.preemption.map(Switched::to).transpose()?;
         let threads = crew.conditions();
-        let load = Load::start(&setting.load, &cpus_of(&threads))?;
+        let cpus = cpus_of(&threads);
+        let load = Load::start(&setting.load, &cpus)?;
+        let _kept_off = KeptOff::new(&cpus)?;
         let stop = crew.stop();
         // What was traced before is nobody's.
         session.turn()?;
@@ -231,6 +249,8 @@ impl Play {
             threads,
             results,
             trace,
+            n_yields: n_yields(session, &yielders),
+            was_ended: was_ended.get(),
             _working: working,
         };
         Ok((ran, load))
@@ -260,16 +280,28 @@ impl Play {
     }
 }
 
-/// The CPUs that threads are bound to; all that are allowed, where one is not.
+/// The CPUs that threads are bound to; all that are allowed, where none is.
 fn cpus_of(threads: &[ThreadConditions]) -> Vec<u32> {
-    let bound: Option<Vec<_>> = threads.iter().map(|thread| thread.asked_cpu).collect();
-    let mut cpus = bound.unwrap_or_else(|| {
+    let bound = threads.iter().filter_map(|thread| thread.asked_cpu);
+    let mut cpus: Vec<_> = bound.collect();
+    if cpus.is_empty() {
         let allowed = CpuList::allowed().unwrap_or_default();
-        allowed.as_slice().to_vec()
-    });
+        cpus.extend_from_slice(allowed.as_slice());
+    }
     cpus.sort_unstable();
     cpus.dedup();
     cpus
+}
+
+/// Calls of `sched_yield` by these threads that the kernel counted.
+fn n_yields(session: &Session, yielders: &[u32]) -> Option<u64> {
+    let counts: Option<Vec<_>> = yielders
+        .iter()
+        .map(|tid| session.yield_calls(*tid))
+        .collect();
+    counts
+        .filter(|counts| !counts.is_empty())
+        .map(|counts| counts.iter().sum())
 }
 
 /// What is observed, in words.

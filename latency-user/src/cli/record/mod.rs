@@ -296,6 +296,7 @@ impl RecordArgs {
                 bytes: self.flight_bytes,
             }),
             traced: Vec::new(),
+            yielders: Vec::new(),
             idle_cpus: Vec::new(),
             has_logs: self.verbose,
         })

@@ -1,13 +1,17 @@
 //! Results of probes: plain data whose field names are the keys of the JSON contract.
 
+mod busy;
 mod conditions;
 mod wake;
 mod warning;
+mod yields;
 
 pub use self::{
+    busy::{BusySeries, CauseGaps, GapCauses, GapsBy, Pair, TurnFigures},
     conditions::{Clocksources, Conditions, LoadReport, OtherTask, RtLimit, ThreadConditions},
     wake::{Disagreement, WakePhases, WakeSamples, WakeSeries},
     warning::Warning,
+    yields::{RanInstead, YieldSeries},
 };
 
 use serde::Serialize;

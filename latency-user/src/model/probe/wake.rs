@@ -61,6 +61,8 @@ pub struct WakeSamples {
     pub matched: u64,
     /// Samples that something else than their timer ended, such as the signal that continues a process.
     pub other_waker: u64,
+    /// Samples for whose time the thread was not asleep yet, since it was late after the one before.
+    pub awake: u64,
     /// Samples with a switch that fired no event.
     pub missed_switch: u64,
     /// Samples of which nothing was seen, for no known reason.

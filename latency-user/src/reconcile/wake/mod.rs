@@ -18,9 +18,15 @@ enum Seen<'a> {
     Timer(&'a TracedWait, &'a [TracedWait]),
     /// Something else woke the thread after the programmed time.
     OtherWaker,
+    /// The thread was not asleep at the programmed time: it still ran, or waited for the CPU, after the
+    /// sample before.
+    Awake,
     /// Nothing.
     Nothing,
 }
+
+/// From reading the clock to being asleep a thread takes no longer, interrupts included.
+const FALLING_ASLEEP_NS: u64 = 20_000;
 
 /// What the kernel saw of each sample; `waits` are those of the same thread in their order.
 fn pair<'a>(samples: &[WakeSample], waits: &'a [TracedWait]) -> Vec<Seen<'a>> {
@@ -31,14 +37,16 @@ fn pair<'a>(samples: &[WakeSample], waits: &'a [TracedWait]) -> Vec<Seen<'a>> {
         let n_before = rest.partition_point(|wait| wait.running_at_ns <= from_ns);
         let n_until = rest.partition_point(|wait| wait.running_at_ns <= sample.woke_at_ns);
         let window = &rest[n_before..n_until];
+        let seen = in_window(sample, window, from_ns);
         rest = &rest[n_until..];
         from_ns = sample.woke_at_ns;
-        in_window(sample, window)
+        seen
     });
     seen.collect()
 }
 
-fn in_window<'a>(sample: &WakeSample, window: &'a [TracedWait]) -> Seen<'a> {
+/// A sample and the waits since the one before, which had the clock at `from_ns`.
+fn in_window<'a>(sample: &WakeSample, window: &'a [TracedWait], from_ns: u64) -> Seen<'a> {
     let is_own = |wait: &TracedWait| {
         let timer = wait.timer.as_ref();
         timer.is_some_and(|timer| timer.programmed_ns == sample.programmed_ns)
@@ -50,8 +58,11 @@ fn in_window<'a>(sample: &WakeSample, window: &'a [TracedWait]) -> Seen<'a> {
         wait.waking_at_ns
             .is_some_and(|waking_at_ns| waking_at_ns >= sample.programmed_ns)
     };
+    let last_ran_at_ns = window.last().map_or(from_ns, |wait| wait.running_at_ns);
     if window.iter().any(was_woken) {
         Seen::OtherWaker
+    } else if last_ran_at_ns > 0 && last_ran_at_ns + FALLING_ASLEEP_NS >= sample.programmed_ns {
+        Seen::Awake
     } else {
         Seen::Nothing
     }
@@ -124,23 +135,23 @@ mod tests {
     }
 
     /// ```text
-    /// programmed  10,000      20,000          30,000       40,000
+    /// programmed  100,000     200,000         300,000      400,000
     /// waits       t           t p             s            -
     /// samples        1,200         5,000          3,000       900
     /// ```
     #[test]
     fn sample_belongs_to_the_wait_that_its_own_timer_ended() {
         let samples = [
-            sample(10_000, 1_200),
-            sample(20_000, 5_000),
-            sample(30_000, 3_000),
-            sample(40_000, 900),
+            sample(100_000, 1_200),
+            sample(200_000, 5_000),
+            sample(300_000, 3_000),
+            sample(400_000, 900),
         ];
         let waits = [
-            timer_wait(10_000),
-            timer_wait(20_000),
-            preemption(22_000, 2_000),
-            signalled(31_000),
+            timer_wait(100_000),
+            timer_wait(200_000),
+            preemption(202_000, 2_000),
+            signalled(301_000),
         ];
         let expected = [
             Seen::Timer(&waits[0], &[]),
@@ -152,14 +163,27 @@ mod tests {
     }
 
     #[test]
+    fn thread_that_was_late_for_its_sleep_was_awake() {
+        let samples = [sample(100_000, 95_000), sample(200_000, 1_000)];
+        let waits = [timer_wait(100_000)];
+        assert_eq!(pair(&samples, &waits)[1], Seen::Awake);
+        // It lost the CPU before it could sleep, and had it again when it was due.
+        let samples = [sample(100_000, 1_200), sample(200_000, 9_000)];
+        let waits = [timer_wait(100_000), preemption(110_000, 98_000)];
+        assert_eq!(pair(&samples, &waits)[1], Seen::Awake);
+        let waits = [timer_wait(100_000), preemption(110_000, 50_000)];
+        assert_eq!(pair(&samples, &waits)[1], Seen::Nothing);
+    }
+
+    #[test]
     fn missing_wait_does_not_shift_those_after_it() {
-        let samples = [sample(10_000, 1_200), sample(20_000, 1_200)];
-        let waits = [timer_wait(20_000)];
+        let samples = [sample(100_000, 1_200), sample(200_000, 1_200)];
+        let waits = [timer_wait(200_000)];
         let expected = [Seen::Nothing, Seen::Timer(&waits[0], &[])];
         assert_eq!(pair(&samples, &waits), expected);
         // The timer of another time is no proof, nor is a wait from before.
-        let strange = [timer_wait(10_001)];
+        let strange = [timer_wait(100_001)];
         assert_eq!(pair(&samples[..1], &strange), [Seen::OtherWaker]);
-        assert_eq!(pair(&samples[..1], &[timer_wait(5_000)]), [Seen::Nothing]);
+        assert_eq!(pair(&samples[..1], &[timer_wait(50_000)]), [Seen::Nothing]);
     }
 }

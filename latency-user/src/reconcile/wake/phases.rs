@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// A sample taken apart.
+#[expect(clippy::struct_field_names, reason = "durations carry their unit")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Phases {
     pub(super) slack_ns: i64,

@@ -110,31 +110,34 @@ impl Tally {
         let late_ns = span(sample.programmed_ns, sample.woke_at_ns);
         let phases = match seen {
             Seen::Timer(wait, later) => Phases::of(sample, wait, later),
-            Seen::OtherWaker | Seen::Nothing => None,
+            Seen::OtherWaker | Seen::Awake | Seen::Nothing => None,
         };
-        match (seen, phases) {
+        let slack_used_ns = match (seen, phases) {
             (_, Some(phases)) => {
                 let lateness_ns = late_ns - phases.slack_ns;
                 self.samples.matched += 1;
                 self.matched_ns += lateness_ns;
                 self.slack.record(phases.slack_ns);
                 self.phases.add(&phases, lateness_ns);
-                self.lateness_ns.push(lateness_ns);
-                return;
+                Some(phases.slack_ns)
             }
             (Seen::OtherWaker, None) => {
                 self.samples.other_waker += 1;
                 self.other_waker_ns = self.other_waker_ns.max(late_ns);
-                // Whatever ended it, the timer would have by then.
-                self.lateness_ns
-                    .push((late_ns - slack_ns.cast_signed()).max(0));
-                return;
+                // By then the timer was due, whatever its slack.
+                Some(late_ns.min(slack_ns.cast_signed()))
             }
-            _ => self.samples.unmatched += 1,
-        }
-        if slack_ns <= NO_SLACK_NS {
-            self.lateness_ns.push(late_ns);
-        }
+            (Seen::Awake, None) => {
+                self.samples.awake += 1;
+                Some(0)
+            }
+            _ => {
+                self.samples.unmatched += 1;
+                (slack_ns <= NO_SLACK_NS).then_some(0)
+            }
+        };
+        let known = slack_used_ns.map(|slack_ns| late_ns - slack_ns);
+        self.lateness_ns.extend(known);
     }
 }
 

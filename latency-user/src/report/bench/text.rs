@@ -29,18 +29,21 @@ pub fn render(report: &BenchReport) -> String {
 }
 
 fn header(report: &BenchReport) -> String {
-    let mut text = machine(&report.host) + "\n";
-    for command in &report.commands {
-        text += &format!("{}: {}\n", command.label, command.command);
-    }
+    let commands = report.commands.iter();
+    let commands: Vec<_> = commands
+        .map(|command| format!("{}: {}\n", command.label, command.command))
+        .collect();
+    let commands = commands.concat();
     let order = match report.commands.len() {
         1 => String::new(),
         n => format!(", {n} commands in turns (--seed {})", report.seed),
     };
     let n_runs = units::count(report.runs.len() as u64);
-    text + &format!(
-        "{n_runs} repetitions{order}, on CPUs {}, clock source {}\n",
-        report.conditions.cpus_allowed, report.conditions.clocksource.at_end
+    format!(
+        "{}\n{commands}{n_runs} repetitions{order}, on CPUs {}, clock source {}\n",
+        machine(&report.host),
+        report.conditions.cpus_allowed,
+        report.conditions.clocksource.at_end
     )
 }
 
@@ -141,33 +144,34 @@ fn accounts(report: &BenchReport) -> String {
         "adds up",
     ])];
     rows.extend(report.runs.iter().map(account));
-    let mut text = aligned("<>>>>>>>>><", &rows);
-    for run in &report.runs {
-        let breaches = run.audit.findings.iter().filter(|it| it.is_breach);
-        for breach in breaches {
-            text += &format!(
-                "  breach: {} {}: {}\n",
-                run.label, run.repetition, breach.text
-            );
-        }
-        if run.reconciliation.left_running > 0 {
-            text += &format!(
-                "  note: {} {}: {} of its tasks outlived it, and are in no account of the kernel\n",
-                run.label,
-                run.repetition,
-                units::count(run.reconciliation.left_running)
-            );
-        }
-    }
-    text
+    aligned("<>>>>>>>>><", &rows) + &report.runs.iter().map(remarks).collect::<String>()
+}
+
+/// What does not add up in a repetition, and what is not meant to.
+fn remarks(run: &BenchRun) -> String {
+    let which = format!("{} {}", run.label, run.repetition);
+    let breaches = run.audit.findings.iter().filter(|it| it.is_breach);
+    let breaches = breaches.map(|breach| format!("  breach: {which}: {}\n", breach.text));
+    let outlived = match run.reconciliation.left_running {
+        0 => None,
+        n => Some(format!(
+            "  note: {which}: {} of its tasks outlived it, and are in no account of the kernel\n",
+            units::count(n)
+        )),
+    };
+    breaches.chain(outlived).collect()
 }
 
 fn account(run: &BenchRun) -> Vec<String> {
     let both = &run.reconciliation;
-    let least = both.last_switches_of_threads;
+    let of_threads = both.last_switches_of_threads;
     let last = match both.last_switches_of_processes {
-        0 => units::count(least),
-        n => format!("{} to {}", units::count(least), units::count(least + n)),
+        0 => units::count(of_threads),
+        n => format!(
+            "{} to {}",
+            units::count(of_threads),
+            units::count(of_threads + n)
+        ),
     };
     let adds_up = match (both.is_cpu_equal, both.are_switches_equal, both.is_audit_ok) {
         (true, true, true) => "yes",

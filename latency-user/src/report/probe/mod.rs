@@ -1,7 +1,12 @@
 //! Reports of probes: a frame that is the same for all, in text and in JSON, around the tables of one.
 
+mod busy;
 mod json;
 pub(super) mod text;
 mod wake;
+mod yields;
 
-pub use self::{json::render as json, wake::render as wake_text};
+pub use self::{
+    busy::render as busy_text, json::render as json, wake::render as wake_text,
+    yields::render as yield_text,
+};

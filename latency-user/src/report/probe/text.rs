@@ -116,14 +116,12 @@ fn others(others: &[OtherTask]) -> Option<String> {
                 (Some(comm), tid) => format!("{comm}[{tid}]"),
                 (None, tid) => format!("[{tid}]"),
             };
-            let times = units::count(task.n_before);
-            match task.waited_for_ns {
-                0 => format!("{name} ({times} times before the probe)"),
-                ns => format!(
-                    "{name} ({times} times before the probe, {} while it waited)",
-                    units::duration(ns)
-                ),
-            }
+            let before = (task.n_before > 0)
+                .then(|| format!("{} times before the probe", units::count(task.n_before)));
+            let waited = (task.waited_for_ns > 0)
+                .then(|| format!("{} while it waited", units::duration(task.waited_for_ns)));
+            let times: Vec<_> = before.into_iter().chain(waited).collect();
+            format!("{name} ({})", times.join(", "))
         })
         .collect();
     (!named.is_empty()).then(|| format!("also on its CPUs: {}", named.join(", ")))

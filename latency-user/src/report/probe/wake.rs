@@ -56,7 +56,7 @@ fn summary(series: &[WakeSeries]) -> String {
     table::aligned("<>>>>>>>>>", &rows)
 }
 
-fn columns_of(figures: &Figures) -> [String; 7] {
+pub(super) fn columns_of(figures: &Figures) -> [String; 7] {
     let Figures {
         min_ns,
         mean_ns,
@@ -149,17 +149,17 @@ fn closing(series: &WakeSeries) -> String {
     let apart = [
         (samples.missed_switch, "cut by a switch without event"),
         (samples.other_waker, "woken by something else"),
+        (samples.awake, "not asleep yet"),
         (samples.unmatched, "not seen"),
     ];
-    let apart = apart.into_iter().filter(|(n, _)| *n > 0);
-    let apart: String = apart
-        .map(|(n, what)| format!(", {} {what}", units::count(n)))
-        .collect();
+    let mut matched = format!("{} matched", units::count(samples.matched));
+    for (n, what) in apart.into_iter().filter(|(n, _)| *n > 0) {
+        matched += &[", ", &units::count(n), " ", what].concat();
+    }
     lines.push(format!(
-        "the kernel saw {} wakeups for {} samples, {} matched{apart}; worst disagreement {}",
+        "the kernel saw {} wakeups for {} samples, {matched}; worst disagreement {}",
         units::count(samples.kernel_saw),
         units::count(samples.taken),
-        units::count(samples.matched),
         units::duration(series.disagreement.max_ns)
     ));
     lines.push(format!("verdict: {}", series.verdict.verdict));
@@ -205,6 +205,7 @@ mod tests {
                 kernel_saw: 59,
                 matched: 57,
                 other_waker: 1,
+                awake: 0,
                 missed_switch: 2,
                 unmatched: 0,
                 missed_periods: 40,

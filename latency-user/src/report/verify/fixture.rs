@@ -105,7 +105,7 @@ fn thread() -> SeenThread {
         periods: Some(4_020),
         missed_periods: Some(1_521),
         conditions: Some(SeenConditions {
-            policy: "fifo".into(),
+            policy: "fifo",
             priority: 80,
             cpus_allowed: "1".into(),
             timer_slack_ns: Some(0),

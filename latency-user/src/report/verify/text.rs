@@ -94,7 +94,7 @@ fn policy(thread: &SeenThread) -> String {
     match &thread.conditions {
         None => NOTHING.to_owned(),
         Some(it) if it.priority > 0 => format!("{}:{}", it.policy, it.priority),
-        Some(it) => it.policy.clone(),
+        Some(it) => it.policy.to_owned(),
     }
 }
 
@@ -186,12 +186,14 @@ fn recorder(verification: &Verification) -> String {
         0 => "no switch missed".to_owned(),
         n => format!("{} switches missed", units::count(n)),
     };
-    let mut text = format!("the recorder's audit of these threads: {audit}, {missed}\n");
-    text += &verification.warnings.iter().map(told).collect::<String>();
-    for finding in verification.audit.findings.iter().filter(|it| it.is_breach) {
-        text += &format!("  breach: {}\n", finding.text);
-    }
-    text
+    let breaches = verification.audit.findings.iter().filter(|it| it.is_breach);
+    let breaches = breaches.map(|breach| format!("  breach: {}\n", breach.text));
+    let warnings = verification.warnings.iter().map(told);
+    let audit = format!("the recorder's audit of these threads: {audit}, {missed}\n");
+    std::iter::once(audit)
+        .chain(breaches)
+        .chain(warnings)
+        .collect()
 }
 
 fn series_of<'a>(verification: &'a Verification, thread: &SeenThread) -> Option<&'a ClaimedSeries> {

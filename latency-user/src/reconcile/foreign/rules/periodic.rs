@@ -242,7 +242,7 @@ fn slack(tool: Tool, thread: &SeenThread, reasons: &mut Reasons) {
     else {
         return;
     };
-    if !matches!(conditions.policy.as_str(), "other" | "batch" | "idle") {
+    if !matches!(conditions.policy, "other" | "batch" | "idle") {
         return;
     }
     let why = if tool == Tool::Cyclictest {

@@ -24,7 +24,7 @@ fn thread(periods: u64, latencies: &[u64]) -> SeenThread {
         alive_ns: Some(periods * MS),
         periods: Some(periods),
         conditions: Some(SeenConditions {
-            policy: "fifo".into(),
+            policy: "fifo",
             priority: 80,
             timer_slack_ns: Some(0),
             ..SeenConditions::default()

@@ -1,0 +1,186 @@
+//! `schedlat probe yield`: arguments, cells, and from what they found to the report.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    common::{CommonArgs, Format, Setting},
+    single,
+    stage::{self, Cell, Ran},
+    wake::waits_of,
+};
+use crate::{
+    Error,
+    model::{
+        Report,
+        probe::{Verdict, Warning, YieldSeries},
+    },
+    probe::{
+        Policy,
+        yields::{self, Peer, Yielded},
+    },
+    reconcile::{
+        self,
+        yields::{CellFacts, End, REAL_SWITCH_PCT, sort_calls},
+    },
+    report::probe as report,
+    units::Nanos,
+};
+
+/// Arguments of `probe yield`.
+#[derive(Debug, Args)]
+pub(super) struct YieldArgs {
+    /// Who is beside the probe on its CPU, with its policy, one after the other; all without
+    #[arg(long = "peer", value_name = "PEER", value_enum, value_delimiter = ',')]
+    peers: Vec<PeerArg>,
+    /// The most calls of each combination
+    #[arg(long, value_name = "N", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
+    count: u32,
+    /// The longest that a combination may take
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        default_value = "2s",
+        allow_hyphen_values = true
+    )]
+    longest: Nanos,
+    /// Exit with 3 where less than 95 % of the calls of a combination switch
+    #[arg(long)]
+    require_switch: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// What the kernel saw of each takes some 200 bytes until the end.
+const MAX_CALLS: i64 = 10_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PeerArg {
+    /// Nobody: what the call costs
+    None,
+    /// A thread that yields as well
+    Yielder,
+    /// A thread that never gives the CPU away
+    Spinner,
+}
+
+/// A combination.
+struct Plan {
+    setting: Setting,
+    cell: yields::Cell,
+}
+
+/// Measures; the exit code is 3 when less switched than was required, or as for every probe.
+pub(super) fn run(args: &YieldArgs) -> anyhow::Result<ExitCode> {
+    args.common.check()?;
+    let plans = args.plans()?;
+    let output = stage::open(&args.common)?;
+    let cells = plans
+        .iter()
+        .map(|plan| {
+            let crew = plan.cell.crew()?;
+            Ok(Cell {
+                setting: plan.setting.clone(),
+                yielders: crew.tids()[..1].to_vec(),
+                crew,
+                is_traced: true,
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    let mut staged = stage::run(&args.common, cells, false)?;
+    let ran = std::mem::take(&mut staged.ran);
+    let series: Vec<_> = plans
+        .iter()
+        .zip(&ran)
+        .map(|(plan, ran)| args.series_of(plan, ran, &staged.record))
+        .collect();
+    let are_locked = ran.iter().all(|ran| ran.results[0].is_locked);
+    let warnings = if are_locked {
+        Vec::new()
+    } else {
+        vec![Warning::NotLocked]
+    };
+    let report = staged.report(series, warnings);
+    let verdicts: Vec<&Verdict> = report.series.iter().map(|it| &it.verdict).collect();
+    let render = |format| match format {
+        Format::Text => report::yield_text(&report),
+        Format::Json => report::json("yield", &report),
+    };
+    let code = stage::finish(&args.common, output, &report, render, &verdicts)?;
+    let is_short = |series: &YieldSeries| series.switched_pct < REAL_SWITCH_PCT;
+    let is_breach = args.require_switch && report.series.iter().any(is_short);
+    Ok(if is_breach { ExitCode::from(3) } else { code })
+}
+
+impl YieldArgs {
+    fn plans(&self) -> Result<Vec<Plan>, Error> {
+        let settings = self.common.settings(&[Policy::Other, Policy::Fifo(50)]);
+        settings.iter().try_for_each(single::check_policy)?;
+        let cpus = single::cpus(&self.common)?;
+        let mut plans = Vec::new();
+        for setting in &settings {
+            for cpu in &cpus {
+                plans.extend(self.peers().into_iter().map(|peer| Plan {
+                    setting: setting.clone(),
+                    cell: yields::Cell {
+                        policy: setting.policy,
+                        cpu: *cpu,
+                        peer,
+                        n_calls: usize::try_from(self.count).unwrap_or(usize::MAX),
+                        longest: self.longest.into(),
+                    },
+                }));
+            }
+        }
+        Ok(plans)
+    }
+
+    fn peers(&self) -> Vec<Peer> {
+        let peer = |peer: &PeerArg| match peer {
+            PeerArg::None => Peer::Nobody,
+            PeerArg::Yielder => Peer::Yielder,
+            PeerArg::Spinner => Peer::Spinner,
+        };
+        if self.peers.is_empty() {
+            Peer::ALL.to_vec()
+        } else {
+            self.peers.iter().map(peer).collect()
+        }
+    }
+
+    fn series_of(&self, plan: &Plan, ran: &Ran<Yielded>, record: &Report) -> YieldSeries {
+        let Plan { setting, cell } = plan;
+        let probe = &ran.threads[0];
+        let calls = &ran.results[0].calls;
+        let sorted = sort_calls(calls, &waits_of(&ran.trace, probe.tid));
+        let rows = reconcile::rows_of(record, std::slice::from_ref(probe));
+        let length_ns = match (calls.first(), calls.last()) {
+            (Some(first), Some(last)) => last.after_at_ns - first.before_at_ns,
+            _ => 0,
+        };
+        let is_full = calls.len() == cell.n_calls;
+        let facts = CellFacts {
+            peer: cell.peer,
+            peer_tid: (cell.peer != Peer::Nobody).then(|| ran.threads[1].tid),
+            end: match ran.results.last() {
+                _ if is_full => End::Count,
+                _ if ran.was_ended => End::Signal,
+                Some(watchdog) if watchdog.watched.was_ended => End::Watchdog,
+                _ => End::Time,
+            },
+            length_ns,
+            kernel_saw: ran.n_yields,
+            row: rows.first().copied(),
+            is_real_time: setting.policy != Policy::Other,
+        };
+        YieldSeries {
+            policy: probe.asked_policy.clone(),
+            cpu: cell.cpu,
+            load: setting.load.to_string(),
+            preemption: setting.preemption.map(|model| model.to_string()),
+            ..reconcile::yields::series(&sorted, &facts)
+        }
+    }
+}

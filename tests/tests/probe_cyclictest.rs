@@ -1,0 +1,119 @@
+//! `schedlat probe wake` beside `cyclictest`, which measures the same without a look into the kernel: run in
+//! turns under the same conditions, both find the same.
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use latency_tests::{
+    load::{Load, is_installed},
+    probe::wake,
+};
+use serde_json::Value;
+
+/// Microseconds by how often they were found: cyclictest cuts off what is below.
+type Histogram = BTreeMap<u64, u64>;
+
+/// What cyclictest finds in so many seconds on CPU 1.
+fn cyclictest(settings: &str, seconds: u32) -> Result<Histogram> {
+    let file = tempfile::NamedTempFile::new()?;
+    // Its main thread stays off the CPU that is measured, as the recorder does.
+    let status = Command::new("taskset")
+        .args([
+            "-c",
+            "0",
+            "cyclictest",
+            "--default-system",
+            "-q",
+            "-t1",
+            "-a1",
+        ])
+        .args(["-h", "20000", "-D", &seconds.to_string()])
+        .args(settings.split_whitespace())
+        .arg(format!("--json={}", file.path().display()))
+        .output()
+        .context("cannot run cyclictest")?;
+    ensure!(status.status.success(), "{status:?}");
+    let found: Value = serde_json::from_str(&fs::read_to_string(file.path())?)?;
+    let counts = found["thread"]["0"]["histogram"].as_object();
+    let counts = counts.context("no histogram")?.iter();
+    counts
+        .map(|(us, n)| Ok((us.parse()?, n.as_u64().context("no count")?)))
+        .collect()
+}
+
+/// A quantile in nanoseconds, by its place within its microsecond.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "counts and microseconds are small"
+)]
+fn quantile(histogram: &Histogram, quantile: f64) -> Result<i64> {
+    let n_samples: u64 = histogram.values().sum();
+    let mut left = quantile * n_samples as f64;
+    for (us, count) in histogram {
+        if left <= *count as f64 {
+            return Ok(((*us as f64 + left / *count as f64) * 1_000.0) as i64);
+        }
+        left -= *count as f64;
+    }
+    anyhow::bail!("no samples")
+}
+
+fn median(mut values: Vec<i64>) -> i64 {
+    values.sort_unstable();
+    values[values.len() / 2]
+}
+
+/// The must of the probe: beside a burner its median is that of cyclictest within 1 µs and 5 %.
+#[test]
+fn median_beside_a_burner_is_that_of_cyclictest() -> Result<()> {
+    assert!(
+        is_installed("cyclictest"),
+        "the package rt-tests is missing"
+    );
+    let _burner = Load::workload("burn 60 --cpu 1")?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let report = wake("--policy fifo:80 --cpu 1 --for 2s")?;
+        ours.push(report.only()?.lateness.p50()?);
+        theirs.push(quantile(&cyclictest("-p 80 -i 1000", 2)?, 0.5)?);
+    }
+    let (own, other) = (median(ours.clone()), median(theirs.clone()));
+    assert!(
+        (own - other).abs() <= 1_000 + other / 20,
+        "ours {own} of {ours:?}, cyclictest {other} of {theirs:?}"
+    );
+    Ok(())
+}
+
+/// C100: a fair thread under a group load finds what cyclictest finds, and says under what.
+#[test]
+fn c100_fair_threads_under_hackbench_find_what_cyclictest_finds() -> Result<()> {
+    assert!(is_installed("hackbench"), "the package rt-tests is missing");
+    let load = ["-T", "-p", "-g", "2", "-l", "16000000"];
+    let _load = Load::program("hackbench", &load)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut own_tail, mut their_tail) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let report = wake("--policy other --slack 1ns --cpu 1 --interval 2777us --for 4s")?;
+        assert_eq!(report.whole["host"]["hz"].as_u64().is_some(), true);
+        let series = report.only()?;
+        ours.push(series.lateness.p50()?);
+        own_tail.push(series.lateness.p99_ns.context("no p99")?);
+        let found = cyclictest("--policy=other -i 2777", 4)?;
+        // It does not set its slack, which is 50 µs unless a parent has set another.
+        theirs.push(quantile(&found, 0.5)? - 50_000);
+        their_tail.push(quantile(&found, 0.99)? - 50_000);
+    }
+    let (own, other) = (median(ours.clone()), median(theirs.clone()));
+    assert!(
+        (own - other).abs() <= other / 4,
+        "medians {ours:?}, cyclictest's {theirs:?}"
+    );
+    let (own, other) = (median(own_tail.clone()), median(their_tail.clone()));
+    assert!(
+        own <= other * 2 && other <= own * 2,
+        "p99 {own_tail:?}, cyclictest's {their_tail:?}"
+    );
+    Ok(())
+}
