@@ -83,7 +83,7 @@ fn threads_of_several_cpus_are_told_apart() -> Result<()> {
 }
 
 #[test]
-fn cyclictest_that_was_stopped_midway_omits() -> Result<()> {
+fn c097_cyclictest_that_was_stopped_midway_omits() -> Result<()> {
     let line = "cyclictest -q -D 6 -i 1000 -t 1 -a 1 -m -p 80";
     let recording = verify(line).args("--strict").spawn()?;
     let tool = tool_of(&recording, "cyclictest")?;
@@ -116,7 +116,7 @@ fn cyclictest_that_was_stopped_midway_omits() -> Result<()> {
 }
 
 #[test]
-fn slack_of_a_fair_cyclictest_is_named() -> Result<()> {
+fn c094_slack_of_a_fair_cyclictest_is_named() -> Result<()> {
     let found = verified("cyclictest -q -D 1 -i 1000 -t 1 -a 1 --policy=other")?;
     found.is("agrees")?;
     let slack = found.reason("timer_slack")?;

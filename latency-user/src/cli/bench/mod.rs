@@ -5,9 +5,9 @@ mod repetition;
 
 use std::{ffi::OsString, io, io::IsTerminal as _, path::PathBuf, process::ExitCode, str::FromStr};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::{command_run, output::Output, signals::Signals};
+use super::{command_run, output::Output, probe::Format, signals::Signals};
 use crate::{
     Error,
     analysis::{bench, escape},
@@ -61,14 +61,6 @@ pub(super) struct BenchArgs {
         required_unless_present = "commands"
     )]
     command: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// Tables for people
-    Text,
-    /// Everything, for programs
-    Json,
 }
 
 /// `LABEL=COMMAND` as typed.

@@ -7,7 +7,9 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
 
-use super::{alongside::record_while, command_run, output::Output, signals::Signals};
+use super::{
+    alongside::record_while, command_run, output::Output, probe::Format, signals::Signals,
+};
 use crate::{
     Error,
     analysis::escape,
@@ -40,14 +42,6 @@ pub(super) struct VerifyArgs {
     /// The tool as it would be run; what it prints goes to standard error
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// A summary for people
-    Text,
-    /// Everything, for programs
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
