@@ -132,6 +132,8 @@ mod tests {
         insta::assert_snapshot!("help_bench", help(&["bench"]));
         insta::assert_snapshot!("help_verify", help(&["verify"]));
         insta::assert_snapshot!("help_doctor", help(&["doctor"]));
+        insta::assert_snapshot!("help_probe", help(&["probe"]));
+        insta::assert_snapshot!("help_probe_wake", help(&["probe", "wake"]));
         insta::assert_snapshot!("help_probe_yield", help(&["probe", "yield"]));
         insta::assert_snapshot!("help_probe_busy", help(&["probe", "busy"]));
     }
