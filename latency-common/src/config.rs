@@ -24,3 +24,6 @@ pub const CGROUP_DEFAULT_HIERARCHY: u32 = u32::MAX;
 
 /// Value of a thread id in the map of targets: the thread is traced as well.
 pub const TRACED_TARGET: u8 = 2;
+
+/// Stacks are not taken for less: a look at the clock spares one at the threshold.
+pub const LEAST_STACKS_OVER_NS: u64 = 100_000;

@@ -8,7 +8,7 @@ use crate::{
     hist::HistSlot,
     idle::{IdleCounts, IdleSums},
     interrupt::InterruptCounters,
-    record::{CgroupRecord, N_WAIT_STINTS, TaskRecord, WaitRecord},
+    record::{CgroupRecord, Exits, N_WAIT_STINTS, TaskRecord, WaitRecord},
     select::{Control, Glob},
     timeline::{
         MAX_DEPTH, N_FACES, N_RECENT_INTERRUPTS, N_STINTS, StackKey, StackWeight, Timeline,
@@ -30,6 +30,7 @@ pod! {
     TaskRecord = 6 * 8 + 4 * 4 + 16 + 32 + N_PARTS * 8 + 48 + size_of::<TaskCounters>(),
     WaitRecord = 7 * 8 + N_PARTS * 8 + 8 + 10 * 4 + 3 * 16 + N_WAIT_STINTS * (56 + 32),
     InterruptCounters = 24,
+    Exits = 16,
     StackKey = 24,
     StackWeight = 16,
     Timeline = 64 + MAX_DEPTH * 24 + 64 + N_STINTS * 24 + N_FACES * 48 + N_RECENT_INTERRUPTS * 32,

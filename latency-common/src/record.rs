@@ -87,6 +87,16 @@ pub struct TaskRecord {
     pub counters: TaskCounters,
 }
 
+/// Measured tasks that end, on one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exits {
+    /// Began to end here.
+    pub begun: u64,
+    /// Of those that began to end anywhere: had their last switch-out here, where their row is sent.
+    pub ended: u64,
+}
+
 /// A cgroup that was made while recording.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
-//! New tasks. Ended ones are sent at their last switch-out (`sched.rs`).
+//! New tasks, and the begin of their end. Ended ones are sent at their last switch-out (`sched.rs`).
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use latency_common::{class::WaitClass, loss::Loss, record::TaskPhase};
 
 use crate::{
-    maps::{control, count_loss},
+    maps::{EXITS, control, count_loss},
     select::is_match,
-    state::{FOLLOWED, SELECTED, create, lookup},
+    state::{FOLLOWED, SELECTED, WAS_SELECTED, create, lookup},
     task::Task,
 };
 
@@ -32,6 +32,21 @@ pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
     state.flags = SELECTED | if is_followed { FOLLOWED } else { 0 };
     state.phase = TaskPhase::Sleeping as u8;
     state.class = WaitClass::NewTask as u8;
+    0
+}
+
+/// A task begins to end. Before its last switch-out it may be gone from all lists, so that it is in
+/// neither the iterator nor the ring: user space waits for it.
+#[btf_tracepoint(function = "sched_process_exit")]
+pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
+    if let Some(state) = lookup(Task::new(ctx.arg(0)))
+        && state.is(SELECTED | WAS_SELECTED)
+        && let Some(exits) = EXITS.get_ptr_mut(0)
+    {
+        state.is_ending = 1;
+        // SAFETY: a per-CPU value. A task that is preempted right here may lose one, and is waited for.
+        unsafe { (*exits).begun += 1 };
+    }
     0
 }
 

@@ -15,7 +15,7 @@ use latency_common::{
     idle::{IdleCounts, IdleSums},
     interrupt::{InterruptCounters, N_SOURCES},
     loss::{Loss, N_LOSS},
-    record::{N_LONGEST, TaskRecord},
+    record::{Exits, N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
     timeline::{N_STACKS, N_WORKS, StackKey, StackWeight, Timeline},
     trace::{Firing, YieldCalls},
@@ -123,6 +123,10 @@ pub(crate) static ROW: PerCpuArray<TaskRecord> = PerCpuArray::with_max_entries(1
 /// Losses by kind.
 #[map]
 pub(crate) static LOSSES: PerCpuArray<u64> = PerCpuArray::with_max_entries(word(N_LOSS), 0);
+
+/// Ends of measured tasks, begun and seen.
+#[map]
+pub(crate) static EXITS: PerCpuArray<Exits> = PerCpuArray::with_max_entries(1, 0);
 
 /// What user space changes while programs run.
 #[map]

@@ -10,7 +10,7 @@ use latency_common::{
 use crate::{
     cgroup::cgroup_id,
     hist::orphan_slots,
-    maps::{RECORDS, count_loss},
+    maps::{EXITS, RECORDS, count_loss},
     state::TaskState,
     task::Task,
     unsent::keep_unsent,
@@ -60,6 +60,12 @@ pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
 pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     // From here on the task is neither measured nor shown again.
     state.end(now);
+    if state.is_ending != 0
+        && let Some(exits) = EXITS.get_ptr_mut(0)
+    {
+        // SAFETY: a per-CPU value, written under this CPU's runqueue lock only.
+        unsafe { (*exits).ended += 1 };
+    }
     state.phase = TaskPhase::Dead as u8;
     state.flags = 0;
     let Some(mut entry) = RECORDS.reserve::<TaskRecord>(0) else {

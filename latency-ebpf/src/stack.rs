@@ -7,6 +7,7 @@ use aya_ebpf::{
 };
 use latency_common::{
     attribution::{N_SYNC_FUNCTIONS, SAMPLE_EVERY, Sync},
+    config::LEAST_STACKS_OVER_NS,
     cpu::CpuState,
     loss::Loss,
     timeline::{Runner, StackHandle, StackKey, StackWeight, Stint, Timeline},
@@ -30,15 +31,12 @@ const DISTANCE_OF_SHORT_NS: u64 = 10_000_000;
 /// without the innermost frames: these are our own program and how the kernel comes to it.
 const N_PLACES: u64 = 4;
 
-/// No threshold is less: a look at the clock spares one at the threshold.
-const LEAST_OVER_NS: u64 = 100_000;
-
 /// Whether somebody has waited here so long that it is of interest for whom.
 #[inline(always)]
 pub(crate) fn is_due(timeline: &Timeline, now: u64) -> bool {
     let waited_ns = now.saturating_sub(timeline.waiting_since_ns);
     timeline.waiting_since_ns != 0
-        && waited_ns >= LEAST_OVER_NS
+        && waited_ns >= LEAST_STACKS_OVER_NS
         && is_far(timeline, now)
         && waited_ns >= control().stacks_over_ns
 }

@@ -90,6 +90,8 @@ pub(crate) struct TaskState {
     pub(crate) firing: Firing,
     /// How the open wait counts for `idle while runnable`.
     pub(crate) waits_for_idle: u64,
+    /// 1 once it began to end.
+    pub(crate) is_ending: u64,
 }
 
 const _: () = assert!(core::mem::offset_of!(TaskState, base) + 8 == 64);

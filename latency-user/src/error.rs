@@ -4,6 +4,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::units::Nanos;
+
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "each variant's message is its documentation")]
@@ -72,6 +74,12 @@ pub enum Error {
     Conflict {
         option: &'static str,
         with: &'static str,
+        help: &'static str,
+    },
+    #[error("{option} must be at least {least}")]
+    TooShort {
+        option: &'static str,
+        least: Nanos,
         help: &'static str,
     },
     #[error("cannot write {}: {source}", path.display())]
@@ -150,7 +158,7 @@ impl Error {
                 "use the group's path in the cpu controller's or the v2 hierarchy".into()
             }
             Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
-            Self::Conflict { help, .. } => (*help).into(),
+            Self::Conflict { help, .. } | Self::TooShort { help, .. } => (*help).into(),
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()

@@ -47,7 +47,7 @@ fn small_real_build_three_times_equals_the_kernels_account() -> Result<()> {
     write_project(directory.path())?;
     let folder = directory.path().display();
     let outcome = bench()
-        .args("-n 3 --warmup 1 --strict --prepare")
+        .args("-n 3 --warmup 1 --prepare")
         .arg(format!("make -C {folder} clean"))
         .running(&format!("make -C {folder} -j4"))
         .run()?
@@ -58,9 +58,15 @@ fn small_real_build_three_times_equals_the_kernels_account() -> Result<()> {
         let both = &run.reconciliation;
         let cpu_s = both.rusage.user_s + both.rusage.system_s;
         ensure!(cpu_s > 0.1, "a build takes CPU time: {cpu_s} s");
+        // Who preempts by a wakeup is charged for the switch: on a busy machine that is somebody else.
+        let n_preempted: u64 = ["wakeup", "higher_class", "stopper"]
+            .iter()
+            .map(|cause| run.audit.class(cause).count)
+            .sum();
+        let allowed_s = 0.01 * cpu_s + 10e-6 * n_preempted as f64;
         ensure!(
-            (run.row.cpu_s / cpu_s - 1.0).abs() <= 0.01,
-            "CPU: ours {} s, rusage {cpu_s} s",
+            (run.row.cpu_s - cpu_s).abs() <= allowed_s,
+            "CPU: ours {} s, rusage {cpu_s} s, {n_preempted} preempted",
             run.row.cpu_s
         );
         // To the unit: none of its tasks lives on, so all that is apart are last switches.

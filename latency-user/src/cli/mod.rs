@@ -93,7 +93,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             | Error::TooManyGlobs(_)
             | Error::Conflict { .. }
             | Error::UnknownTool(_)
-            | Error::NoCpu { .. },
+            | Error::NoCpu { .. }
+            | Error::TooShort { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,

@@ -17,7 +17,7 @@ use latency_common::{
     hist::{HistSlot, N_HISTS},
     interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{CgroupRecord, RecordTag, TaskRecord, WaitRecord},
+    record::{CgroupRecord, Exits, RecordTag, TaskRecord, WaitRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
     trace::YieldCalls,
@@ -84,6 +84,7 @@ pub struct Kernel {
     stack_weights: PerCpuHashMap<MapData, StackKey, StackWeight>,
     losses: PerCpuArray<MapData, u64>,
     unsent: PerCpuArray<MapData, TaskCounters>,
+    exits: PerCpuArray<MapData, Exits>,
     shared_hists: PerCpuArray<MapData, HistSlot>,
     control: Array<MapData, Control>,
     control_word: Control,
@@ -129,6 +130,7 @@ impl Kernel {
             stack_weights: take(&mut ebpf, "STACK_WEIGHTS")?,
             losses: take(&mut ebpf, "LOSSES")?,
             unsent: take(&mut ebpf, "UNSENT")?,
+            exits: take(&mut ebpf, "EXITS")?,
             shared_hists: take(&mut ebpf, "SHARED_HISTS")?,
             control: take(&mut ebpf, "CONTROL")?,
             control_word: Control {
@@ -320,6 +322,18 @@ impl Kernel {
                 .and_then(|index| self.losses.get(&index, 0).ok())
                 .map_or(0, |values| values.iter().sum())
         })
+    }
+
+    /// Measured tasks that began to end, and whose last switch-out was not seen yet.
+    #[must_use]
+    pub fn exits_in_flight(&self) -> u64 {
+        let exits = self.exits.get(&0, 0);
+        let (begun, ended) = exits.map_or((0, 0), |cpus| {
+            cpus.iter().fold((0, 0), |(begun, ended), exits| {
+                (begun + exits.begun, ended + exits.ended)
+            })
+        });
+        begun.saturating_sub(ended)
     }
 
     /// Counters of ended tasks without a record, per CPU.

@@ -150,6 +150,7 @@ const WORKS: [&str; 2] = ["workqueue_execute_end", "workqueue_execute_start"];
 fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {
     let can_name = features.can_probe_read;
     chosen([
+        ("sched_process_exit", true),
         ("task_newtask", true),
         ("task_rename", needs.names && can_name),
         ("sched_process_exec", needs.names || needs.users),

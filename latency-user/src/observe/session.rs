@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -25,6 +26,9 @@ use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 
 /// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
 const MAX_ENDED_ROWS: usize = 65_536;
+
+/// How long the end waits for tasks that are ending. What takes longer is still in the lists.
+const LONGEST_EXIT: Duration = Duration::from_millis(200);
 
 /// Turns between two looks at all tasks, where users decide: their changes fire no event. As many lie
 /// between two looks at how long waits are.
@@ -238,10 +242,19 @@ impl Session {
 
     /// Everything since the start, at its end: a snapshot with the stacks, which have no names yet.
     pub fn last_snapshot(&mut self) -> Result<Observation, Error> {
+        self.await_exits();
         let mut last = self.snapshot()?;
         last.stacks = self.kernel.stacks();
         last.stacks_over_ns = self.threshold.map(Threshold::ns);
         Ok(last)
+    }
+
+    /// A task that ends is gone from all lists before its last switch-out, which sends its row.
+    fn await_exits(&self) {
+        let deadline = Instant::now() + LONGEST_EXIT;
+        while self.kernel.exits_in_flight() > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Names the stacks of the last snapshot. It takes a tenth of a second, which is not of the recording.

@@ -9,7 +9,10 @@ mod summary;
 use std::time::Duration;
 
 pub use self::summary::{delay_by_cause, summary};
-use super::sum;
+use super::{
+    audit::{ON_CPU_EACH_PREEMPTION_NS, n_preempted},
+    sum,
+};
 use crate::model::{
     BenchFigures, BenchRun, Observation, Reconciliation, Report, Rusage, Tally, TaskRow,
 };
@@ -93,6 +96,7 @@ fn reconcile(observation: &Observation, report: &Report, rusage: Rusage) -> Reco
     let cpu_allowed_s = cpu_s * CPU_TOLERANCE_PCT / 100.0
         + per(n_ended, CPU_PER_TASK_S)
         + per(switches_ours, CPU_PER_SWITCH_S)
+        + seconds(n_preempted(&tally) * ON_CPU_EACH_PREEMPTION_NS)
         + seconds(report.steal_ns);
     let switches_kernel = rusage.voluntary + rusage.involuntary;
     Reconciliation {

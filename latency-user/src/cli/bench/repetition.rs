@@ -145,7 +145,7 @@ impl Bench {
         });
         let (status, real) = ran.await??;
         let rusage = since(rusage()?, before);
-        let whole = command_run::whole(&mut session).await?;
+        let whole = session.last_snapshot()?;
         let report = command_run::report(&session, &options, &self.host, &whole);
         let exit_code = status.map_or(0, status_code);
         let outside = Outside {

@@ -8,7 +8,10 @@ mod run_loop;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, ValueEnum};
-use latency_common::{config::Detail, hist::HistSlot};
+use latency_common::{
+    config::{Detail, LEAST_STACKS_OVER_NS},
+    hist::HistSlot,
+};
 
 use super::{output::Output, signals::Signals, targets::TargetOptions};
 use crate::{
@@ -270,6 +273,14 @@ impl RecordArgs {
                 whole,
             ),
         ];
+        let is_too_short = |over: Nanos| over.as_ns() < LEAST_STACKS_OVER_NS;
+        if self.stacks_over.is_some_and(is_too_short) {
+            return Err(crate::Error::TooShort {
+                option: "--stacks-over",
+                least: Nanos::from_ns(LEAST_STACKS_OVER_NS),
+                help: "a stack costs tens of microseconds, more than shorter waits are worth",
+            });
+        }
         let found = conflicts.into_iter().find(|(is_conflict, ..)| *is_conflict);
         found.map_or(Ok(()), |(_, option, with, help)| {
             Err(crate::Error::Conflict { option, with, help })
@@ -358,6 +369,8 @@ mod tests {
         check("--stacks-over 1ms --interval 1s --format csv", None);
         let detail = "--stacks-over does not go with less than --detail full";
         check("--stacks-over 1ms --detail causes", Some(detail));
+        let short = "--stacks-over must be at least 100 µs";
+        check("--stacks-over 99us", Some(short));
         let detail = "--format folded does not go with less than --detail full";
         check("--format folded --detail basic", Some(detail));
         let interval = "--format folded does not go with --interval";

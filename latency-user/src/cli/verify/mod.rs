@@ -128,7 +128,7 @@ async fn observe(
         pid.map(terminate).unwrap_or_default();
     });
     let ran = ran.await??;
-    let whole = command_run::whole(&mut session).await?;
+    let whole = session.last_snapshot()?;
     let report = command_run::report(&session, &options, host, &whole);
     Ok((ran, report))
 }
