@@ -147,6 +147,10 @@ pub struct Watched {
     pub tid: u32,
     /// When it was last found, on the boot clock.
     pub last_seen_boot_ns: u64,
+    /// An early moment at which it was measuring, and how often it had slept by then.
+    pub measuring_from: Option<(u64, u64)>,
+    /// The last moment at which it had slept again, or was stopped.
+    pub measuring_until_ns: u64,
     /// What was read back.
     pub conditions: SeenConditions,
 }

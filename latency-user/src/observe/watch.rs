@@ -9,6 +9,9 @@ use rustix::time::ClockId;
 
 use crate::{host::clock_ns, model::Watched};
 
+/// A thread that has slept so often has its start behind it, as far as it sleeps by a timer.
+const SLEEPS_AT_START: u64 = 3;
+
 /// Threads that are looked at.
 const MAX_THREADS: usize = 256;
 
@@ -30,6 +33,7 @@ pub struct Watch {
 struct Thread {
     seen: Watched,
     is_stopped: bool,
+    n_sleeps: u64,
 }
 
 impl Watch {
@@ -59,10 +63,11 @@ impl Watch {
     }
 
     fn look_at(&mut self, tid: u32) {
+        // Read before: it was there still at this time.
+        let now_ns = clock_ns(ClockId::Boottime);
         let Some(fields) = stat(tid) else {
             return;
         };
-        let now_ns = clock_ns(ClockId::Boottime);
         let thread = self.threads.entry(tid).or_default();
         let last_ns = thread.seen.last_seen_boot_ns;
         let conditions = &mut thread.seen.conditions;
@@ -80,8 +85,17 @@ impl Watch {
         let number = |index: usize| fields.get(index).and_then(|text| text.parse().ok());
         conditions.policy = policy(number(field::POLICY).unwrap_or_default());
         conditions.priority = number(field::RT_PRIORITY).unwrap_or_default();
-        if let Some(cpus) = cpus_allowed(tid) {
-            conditions.cpus_allowed = cpus;
+        if let Some(status) = Status::read(tid) {
+            conditions.cpus_allowed = status.cpus_allowed;
+            if status.n_sleeps > thread.n_sleeps || is_stopped {
+                thread.seen.measuring_until_ns = now_ns;
+            }
+            thread.n_sleeps = status.n_sleeps;
+            if status.n_sleeps >= SLEEPS_AT_START && thread.seen.measuring_from.is_none() {
+                // Read afterwards: it had slept so often by this time.
+                let at_ns = clock_ns(ClockId::Boottime);
+                thread.seen.measuring_from = Some((at_ns, status.n_sleeps));
+            }
         }
         // A thread that ends has none any more.
         conditions.timer_slack_ns = timer_slack(tid).or(conditions.timer_slack_ns);
@@ -129,11 +143,26 @@ fn stat(tid: u32) -> Option<Vec<String>> {
     (!has_ended).then_some(fields)
 }
 
-fn cpus_allowed(tid: u32) -> Option<String> {
-    let status = fs::read(format!("/proc/{tid}/status")).ok()?;
-    String::from_utf8_lossy(&status)
-        .lines()
-        .find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
+/// What `/proc/TID/status` tells.
+struct Status {
+    cpus_allowed: String,
+    /// Voluntary switches.
+    n_sleeps: u64,
+}
+
+impl Status {
+    fn read(tid: u32) -> Option<Self> {
+        let bytes = fs::read(format!("/proc/{tid}/status")).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let value = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key));
+            line.map(str::trim)
+        };
+        Some(Self {
+            cpus_allowed: value("Cpus_allowed_list:")?.to_owned(),
+            n_sleeps: value("voluntary_ctxt_switches:")?.parse().ok()?,
+        })
+    }
 }
 
 fn timer_slack(tid: u32) -> Option<u64> {
@@ -177,6 +206,28 @@ mod tests {
         assert_eq!((own.conditions.stops, own.conditions.stopped_ns), (0, 0));
         assert!(!own.conditions.cpus_allowed.is_empty());
         assert!(own.last_seen_boot_ns > 0);
+    }
+
+    #[test]
+    fn thread_measures_from_when_it_has_slept_until_it_sleeps_no_more() {
+        let tid = rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs();
+        let nap = || std::thread::sleep(std::time::Duration::from_millis(2));
+        let mut watch = Watch::of(std::process::id());
+        (0..5).for_each(|_| nap());
+        watch.look();
+        nap();
+        let until_least_ns = clock_ns(ClockId::Boottime);
+        watch.look();
+        let until_most_ns = clock_ns(ClockId::Boottime);
+        // Without a sleep in between.
+        let seen = watch.into_seen();
+        let own = seen.iter().find(|thread| thread.tid == tid).unwrap();
+        let (from_ns, n_sleeps) = own.measuring_from.unwrap();
+        assert!(n_sleeps >= 5 && from_ns < until_least_ns);
+        assert!((until_least_ns..=until_most_ns).contains(&own.measuring_until_ns));
     }
 
     #[test]

@@ -84,9 +84,9 @@ fn thread(series: &ClaimedSeries, row: &Row, watched: &[Watched]) -> SeenThread 
     let alive_ns = watched
         .zip(row.ident.start_time_ns)
         .map(|(watched, start)| watched.last_seen_boot_ns.saturating_sub(start));
-    let periods = alive_ns
+    let periods = watched
         .zip(series.interval_ns)
-        .and_then(|(alive, interval)| alive.checked_div(interval));
+        .and_then(|(watched, interval)| periods(watched, interval));
     let lost = stats.waits.preemption;
     let stolen = stats.stolen;
     SeenThread {
@@ -113,6 +113,14 @@ fn thread(series: &ClaimedSeries, row: &Row, watched: &[Watched]) -> SeenThread 
     }
 }
 
+/// Periods that passed while a thread measured: the sleeps it had behind it at a moment, and the time from
+/// then on. How long it took to start, or to end, is not in it.
+fn periods(watched: &Watched, interval_ns: u64) -> Option<u64> {
+    let (from_ns, n_sleeps) = watched.measuring_from?;
+    let measured_ns = watched.measuring_until_ns.saturating_sub(from_ns);
+    Some(n_sleeps + measured_ns.checked_div(interval_ns)?)
+}
+
 fn latency(waits: &WaitStats) -> SeenLatency {
     SeenLatency {
         count: waits.count,
@@ -123,5 +131,26 @@ fn latency(waits: &WaitStats) -> SeenLatency {
         p90_ns: waits.p90_ns,
         p99_ns: waits.p99_ns,
         p999_ns: waits.p999_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_those_of_the_time_it_measured() {
+        const MS: u64 = 1_000_000;
+        let mut watched = Watched {
+            // It took half a second to start, and two to be gone.
+            last_seen_boot_ns: 12_500 * MS,
+            measuring_from: Some((7_510 * MS, 10)),
+            measuring_until_ns: 10_500 * MS,
+            ..Watched::default()
+        };
+        assert_eq!(periods(&watched, MS), Some(10 + 2_990));
+        assert_eq!(periods(&watched, 0), None);
+        watched.measuring_from = None;
+        assert_eq!(periods(&watched, MS), None);
     }
 }

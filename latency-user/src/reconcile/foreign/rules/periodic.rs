@@ -11,8 +11,8 @@ use crate::{
 /// and so many more.
 const OTHER_WAKEUPS: u64 = 20;
 
-/// From the start of a thread to its first period, and how late it may have been looked at last.
-const START_NS: u64 = 50_000_000;
+/// How far looking now and then may be off, at either end.
+const LOOKS_NS: u64 = 50_000_000;
 
 /// A kernel's mean is exact; the tool's may be rounded in its text, once more than cut.
 const MEAN_PART: u64 = 100;
@@ -88,8 +88,8 @@ fn periods(series: &ClaimedSeries, thread: &SeenThread, scope: Scope, reasons: &
     let Some(((periods, missed), interval_ns)) = known.zip(series.interval_ns) else {
         return;
     };
-    let start_ns = START_NS.saturating_add(scope.begins_within_ns);
-    let allowed = periods / 100 + start_ns / interval_ns.max(1) + 2;
+    let looks_ns = LOOKS_NS.saturating_add(scope.begins_within_ns);
+    let allowed = periods / 100 + looks_ns / interval_ns.max(1) + 2;
     if missed <= allowed {
         return;
     }
