@@ -82,9 +82,6 @@ pub struct Claims {
     pub tasks: Option<u64>,
     /// It holds the CPUs out of deep idle states while it measures.
     pub holds_cpu_latency: bool,
-    /// Its first period may begin so much after its threads, because it aligns itself.
-    #[serde(skip)]
-    pub begins_within_ns: u64,
 }
 
 /// Wakeup latency of a thread as the kernel saw it, from waking to running.

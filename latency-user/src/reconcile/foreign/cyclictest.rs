@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Malformed, histogram,
-    number::{S, US, count, count_at, field, ns, ns_at},
+    number::{US, count, count_at, field, ns, ns_at},
 };
 use crate::model::{ClaimedLatency, ClaimedSeries, Claims};
 
@@ -28,7 +28,7 @@ pub(super) fn parse(json: &str, text: &str) -> Result<Claims, Malformed> {
         _ => US,
     };
     let lines = thread_lines(text);
-    let options = Options::of(document["cmdline:"].as_str().unwrap_or_default());
+    let interval_ns = interval_of(document["cmdline:"].as_str().unwrap_or_default());
     let threads = super::numbered(field(&document, "thread")?)?;
     let series = threads.into_iter().map(|(index, thread)| {
         let series = series(thread, unit_ns)?;
@@ -40,7 +40,7 @@ pub(super) fn parse(json: &str, text: &str) -> Result<Claims, Malformed> {
             interval_ns: match line {
                 Some(line) => line.interval_ns,
                 None if series.histogram.is_empty() => None,
-                None => options.interval_ns,
+                None => interval_ns,
             },
             ..series
         })
@@ -48,7 +48,6 @@ pub(super) fn parse(json: &str, text: &str) -> Result<Claims, Malformed> {
     Ok(Claims {
         series: series.collect::<Result<_, _>>()?,
         holds_cpu_latency: text.lines().any(|line| line.starts_with(HOLDS_CPU_LATENCY)),
-        begins_within_ns: if options.is_aligned { S } else { 0 },
         ..Claims::default()
     })
 }
@@ -95,41 +94,26 @@ struct ThreadLine {
     interval_ns: Option<u64>,
 }
 
-/// What its command line tells, which its JSON repeats.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Options {
-    /// None where it cannot be told for sure.
-    interval_ns: Option<u64>,
-    /// Its first period begins at a full second.
-    is_aligned: bool,
-}
-
-impl Options {
-    fn of(command_line: &str) -> Self {
-        let mut options = Self {
-            interval_ns: Some(DEFAULT_INTERVAL_NS),
-            is_aligned: false,
-        };
-        let mut words = command_line.split_whitespace();
-        while let Some(word) = words.next() {
-            let interval = match word {
-                "-i" | "--interval" => Some(words.next().unwrap_or_default()),
-                _ if word.starts_with("--interval=") => word.strip_prefix("--interval="),
-                _ if word.starts_with("-i") => word.strip_prefix("-i"),
-                // Several short options in one word, of which this may be one.
-                _ if word.starts_with('-') && !word.starts_with("--") && word.contains('i') => {
-                    Some("unknown")
-                }
-                _ => None,
-            };
-            if let Some(interval) = interval {
-                options.interval_ns = ns(interval, US).filter(|ns| *ns > 0);
+/// The interval by its command line, which its JSON repeats; none where it cannot be told for sure.
+fn interval_of(command_line: &str) -> Option<u64> {
+    let mut interval_ns = Some(DEFAULT_INTERVAL_NS);
+    let mut words = command_line.split_whitespace();
+    while let Some(word) = words.next() {
+        let interval = match word {
+            "-i" | "--interval" => Some(words.next().unwrap_or_default()),
+            _ if word.starts_with("--interval=") => word.strip_prefix("--interval="),
+            _ if word.starts_with("-i") => word.strip_prefix("-i"),
+            // Several short options in one word, of which this may be one.
+            _ if word.starts_with('-') && !word.starts_with("--") && word.contains('i') => {
+                Some("unknown")
             }
-            let aligns = ["--secaligned", "--aligned", "-A"];
-            options.is_aligned |= aligns.iter().any(|option| word.starts_with(option));
+            _ => None,
+        };
+        if let Some(interval) = interval {
+            interval_ns = ns(interval, US).filter(|ns| *ns > 0);
         }
-        options
     }
+    interval_ns
 }
 
 /// The last such line of each thread.
@@ -237,7 +221,7 @@ mod tests {
 
     #[test]
     fn interval_is_told_by_the_command_line_or_not_at_all() {
-        let interval = |line: &str| Options::of(line).interval_ns;
+        let interval = interval_of;
         assert_eq!(interval("cyclictest -q"), Some(1_000_000));
         for line in ["-i 200", "-i200", "--interval 200", "--interval=200"] {
             assert_eq!(
@@ -248,8 +232,6 @@ mod tests {
         for line in ["-qi 200", "-i", "-i 0", "-i -5", "--interval=9e9"] {
             assert_eq!(interval(line), None, "{line}");
         }
-        assert!(Options::of("cyclictest --secaligned -q").is_aligned);
-        assert!(!Options::of("cyclictest -a 1").is_aligned);
     }
 
     #[test]

@@ -26,10 +26,6 @@ pub fn judge(
     seen: &SeenByKernel,
     missed_switches: u64,
 ) -> Vec<Reason> {
-    let scope = Scope {
-        missed_switches,
-        begins_within_ns: claims.begins_within_ns,
-    };
     let mut reasons = Reasons::default();
     if tool.has_measuring_threads() {
         threads_are_there(claims, seen, &mut reasons);
@@ -37,12 +33,12 @@ pub fn judge(
     for (series, thread) in paired(claims, seen) {
         match tool {
             Tool::Oslat => busy::judge(series, thread, &mut reasons),
-            _ => periodic::judge(tool, series, thread, scope, &mut reasons),
+            _ => periodic::judge(tool, series, thread, missed_switches, &mut reasons),
         }
     }
     match tool {
         Tool::Hackbench | Tool::PerfBench => throughput::judge(tool, claims, seen, &mut reasons),
-        Tool::Schbench => throughput::batches(claims, seen, scope, &mut reasons),
+        Tool::Schbench => throughput::batches(claims, seen, missed_switches, &mut reasons),
         Tool::Cyclictest | Tool::Oslat | Tool::StressNg => {}
     }
     if claims.holds_cpu_latency {
@@ -87,13 +83,6 @@ fn threads_are_there(claims: &Claims, seen: &SeenByKernel, reasons: &mut Reasons
         let text = format!("it has figures of {claimed} threads, of which the kernel saw {found}");
         reasons.contradiction("threads_not_seen", (claimed, found, 0), text);
     }
-}
-
-/// What else bears on the comparison.
-#[derive(Clone, Copy, Debug)]
-struct Scope {
-    missed_switches: u64,
-    begins_within_ns: u64,
 }
 
 /// Samples that are certainly longer than `ns`.

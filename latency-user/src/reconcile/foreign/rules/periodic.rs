@@ -1,6 +1,6 @@
 //! Probes of timers: every sample is a wakeup, and every period should have one.
 
-use super::{Scope, n_longer, reason::Reasons};
+use super::{n_longer, reason::Reasons};
 use crate::{
     model::{ClaimedSeries, SeenThread},
     reconcile::foreign::Tool,
@@ -21,13 +21,13 @@ pub(super) fn judge(
     tool: Tool,
     series: &ClaimedSeries,
     thread: &SeenThread,
-    scope: Scope,
+    missed_switches: u64,
     reasons: &mut Reasons,
 ) {
     reasons.of_series(&series.name);
     let is_prefix = prefix(series, thread, reasons);
-    samples(series, thread, scope, reasons);
-    periods(series, thread, scope, reasons);
+    samples(series, thread, missed_switches, reasons);
+    periods(series, thread, reasons);
     lower_bounds(series, thread, is_prefix, reasons);
     beyond(series, thread, is_prefix, reasons);
     slack(tool, thread, reasons);
@@ -61,12 +61,17 @@ fn prefix(series: &ClaimedSeries, thread: &SeenThread, reasons: &mut Reasons) ->
 }
 
 /// Samples against wakeups.
-fn samples(series: &ClaimedSeries, thread: &SeenThread, scope: Scope, reasons: &mut Reasons) {
+fn samples(
+    series: &ClaimedSeries,
+    thread: &SeenThread,
+    missed_switches: u64,
+    reasons: &mut Reasons,
+) {
     let Some(taken) = series.taken else {
         return;
     };
     let wakeups = thread.wakeup_latency.count;
-    let allowed = taken / 100 + OTHER_WAKEUPS + scope.missed_switches;
+    let allowed = taken / 100 + OTHER_WAKEUPS + missed_switches;
     let numbers = (taken, wakeups, allowed);
     let (claimed, saw) = (units::count(taken), units::count(wakeups));
     if taken > wakeups + allowed {
@@ -83,13 +88,12 @@ fn samples(series: &ClaimedSeries, thread: &SeenThread, scope: Scope, reasons: &
 }
 
 /// Periods that passed without a sample.
-fn periods(series: &ClaimedSeries, thread: &SeenThread, scope: Scope, reasons: &mut Reasons) {
+fn periods(series: &ClaimedSeries, thread: &SeenThread, reasons: &mut Reasons) {
     let known = thread.periods.zip(thread.missed_periods);
     let Some(((periods, missed), interval_ns)) = known.zip(series.interval_ns) else {
         return;
     };
-    let looks_ns = LOOKS_NS.saturating_add(scope.begins_within_ns);
-    let allowed = periods / 100 + looks_ns / interval_ns.max(1) + 2;
+    let allowed = periods / 100 + LOOKS_NS / interval_ns.max(1) + 2;
     if missed <= allowed {
         return;
     }

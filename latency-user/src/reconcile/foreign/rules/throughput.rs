@@ -1,6 +1,6 @@
 //! Tools that have a total only, or a distribution of all their threads together.
 
-use super::{Scope, reason::Reasons};
+use super::reason::Reasons;
 use crate::{
     model::{Claims, SeenByKernel},
     reconcile::foreign::Tool,
@@ -89,13 +89,18 @@ fn per_operation(operations: u64, seen: &SeenByKernel, reasons: &mut Reasons) {
 }
 
 /// schbench.
-pub(super) fn batches(claims: &Claims, seen: &SeenByKernel, scope: Scope, reasons: &mut Reasons) {
+pub(super) fn batches(
+    claims: &Claims,
+    seen: &SeenByKernel,
+    missed_switches: u64,
+    reasons: &mut Reasons,
+) {
     let Some(series) = claims.series.first() else {
         return;
     };
     reasons.of_series(&series.name);
     let taken = series.taken.unwrap_or(0);
-    let allowed = taken / 100 + scope.missed_switches + 20;
+    let allowed = taken / 100 + missed_switches + 20;
     let numbers = (taken, seen.wakeups, allowed);
     if taken > seen.wakeups + allowed {
         let text = format!(
