@@ -88,6 +88,10 @@ pub enum Error {
     FlightOutput { path: PathBuf, source: io::Error },
     #[error("this machine has no two CPUs for --placement {0}")]
     NoPlacement(String),
+    #[error("cannot tell which tool '{0}' is")]
+    UnknownTool(String),
+    #[error("cannot read what {tool} says: {reason}")]
+    ForeignOutput { tool: &'static str, reason: String },
     #[error("the load '{load}' cannot run: {why}")]
     Load { load: String, why: String },
     #[error("the preemption model of this kernel cannot be switched: {why}")]
@@ -136,9 +140,7 @@ impl Error {
                 "save the full verifier log with --verifier-log FILE and attach it to a bug report".into()
             }
             Self::Read { .. } => "run as root; `schedlat doctor` lists what can be read".into(),
-            Self::NoProcess(_) => {
-                "--pid takes the id of a running process; for a single thread use --tid".into()
-            }
+            Self::NoProcess(_) => "--pid takes the id of a running process; for a single thread use --tid".into(),
             Self::ThreadNotProcess { tid, tgid } => {
                 format!("use --pid {tgid} for the process or --tid {tid} for the thread")
             }
@@ -164,6 +166,8 @@ impl Error {
                 "choose a file that can be written, with --flight-output FILE".into()
             }
             Self::NoPlacement(_) => "`--placement auto,same` is possible everywhere".into(),
+            Self::UnknownTool(_) => "verify knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench; --tool says which one it is".into(),
+            Self::ForeignOutput { .. } => "run the tool alone, and see whether it prints its figures".into(),
             Self::Load { .. } => "choose another load with --load, or leave it out".into(),
             Self::Preemption { .. } => "boot with preempt=MODEL to compare models".into(),
             Self::Command { .. } => "check the command's name and its permissions".into(),

@@ -199,6 +199,17 @@ pub fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
+/// A mean as a whole number; 0 where it is none that fits.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast of a float saturates, and a mean of counts is not negative"
+)]
+pub fn rounded(mean: f64) -> u64 {
+    mean.round() as u64
+}
+
 /// `digits` with the point set before the last `decimals` of them.
 fn decimal(digits: u128, decimals: u32) -> String {
     if decimals == 0 {

@@ -88,6 +88,18 @@ impl Outcome {
             .with_context(|| format!("the output is no JSON; messages: {}", self.messages))
     }
 
+    /// The only document.
+    pub fn only_document(&self) -> Result<Value> {
+        let mut documents = self.documents()?;
+        ensure!(
+            documents.len() == 1,
+            "{} documents; messages: {}",
+            documents.len(),
+            self.messages
+        );
+        Ok(documents.remove(0))
+    }
+
     /// The final document.
     pub fn report(&self) -> Result<Report> {
         let documents = self.documents()?;

@@ -13,7 +13,7 @@ use crate::debian::install::{Program, ensure_installed};
 use crate::{project, release, shell, vm};
 
 /// The programs that the tests on the live kernel drive or compare with.
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 9] = [
     Program::of("bpftool", "bpftool"),
     Program::of("bpftrace", "bpftrace"),
     Program::of("runqlat", "libbpf-tools"),
@@ -21,6 +21,8 @@ const PROGRAMS: [Program; 7] = [
     Program::of("hackbench", "rt-tests"),
     Program::of("trace-cmd", "trace-cmd"),
     Program::of("stress-ng", "stress-ng"),
+    Program::of("make", "make"),
+    Program::of("gcc", "gcc"),
 ];
 
 /// Which tests to run.

@@ -63,7 +63,7 @@ pub(super) fn tally_of(class: WaitClass, samples: &[u64]) -> Tally {
     tally
 }
 
-pub(super) fn buckets_of(samples: &[u64]) -> Buckets {
+pub(crate) fn buckets_of(samples: &[u64]) -> Buckets {
     let mut buckets = Buckets::default();
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();

@@ -6,6 +6,7 @@
 mod attribution;
 mod audit;
 mod autopsy;
+pub mod bench;
 mod difference;
 mod distribution;
 pub mod escape;

@@ -4,6 +4,8 @@
 //! The status of a recorded command is passed on and wins over ours (126 and 127 when it cannot run).
 
 mod alongside;
+mod bench;
+mod command_run;
 mod companion;
 mod doctor;
 mod output;
@@ -11,6 +13,7 @@ mod probe;
 mod record;
 mod signals;
 mod targets;
+mod verify;
 
 use std::{io, process::ExitCode};
 
@@ -35,6 +38,18 @@ enum Command {
     ///
     /// Targets add up; without any, all tasks are observed.
     Record(Box<record::RecordArgs>),
+    /// Run commands again and again, and say where their time went
+    ///
+    /// Real and CPU time, switches, and what the commands' tasks waited for CPUs: of each repetition, and
+    /// their average, minimum and maximum. Several commands take turns in random order. Every figure is
+    /// held against the kernel's own account.
+    Bench(Box<bench::BenchArgs>),
+    /// Run somebody else's probe and say whether its figures can be true
+    ///
+    /// Knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench. The tool's
+    /// samples are held against wakeups that the kernel saw, its distribution against the kernel's, which
+    /// is a part of it, and what it left out is counted. The verdict is *agrees*, *omits* or *disagrees*.
+    Verify(verify::VerifyArgs),
     /// Measure with threads of our own, and let the kernel judge the measurement
     Probe(probe::ProbeArgs),
     /// Say what this kernel and this user can do
@@ -51,6 +66,8 @@ Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the au
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Companion(args) => Ok(companion::run(args)),
@@ -75,8 +92,9 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             Error::BadGlob { .. }
             | Error::TooManyGlobs(_)
             | Error::Conflict { .. }
-            | Error::TooShort { .. }
-            | Error::NoCpu { .. },
+            | Error::UnknownTool(_)
+            | Error::NoCpu { .. }
+            | Error::TooShort { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(Error::Command { .. }) => 126,
@@ -112,6 +130,8 @@ mod tests {
     fn help_says_what_can_be_typed() {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_record", help(&["record"]));
+        insta::assert_snapshot!("help_bench", help(&["bench"]));
+        insta::assert_snapshot!("help_verify", help(&["verify"]));
         insta::assert_snapshot!("help_doctor", help(&["doctor"]));
         insta::assert_snapshot!("help_probe", help(&["probe"]));
         insta::assert_snapshot!("help_probe_wake", help(&["probe", "wake"]));

@@ -7,6 +7,7 @@
 mod attribution;
 mod audit;
 mod autopsy;
+mod bench;
 mod flight;
 mod host;
 mod observation;
@@ -14,9 +15,11 @@ mod paths;
 mod priority;
 pub mod probe;
 mod report;
+mod run_conditions;
 mod stats;
 mod tally;
 mod trace;
+mod verify;
 
 pub use attribution::{
     AttributionTally, BlameStats, CulpritIdent, CulpritTally, InterruptIdent, InterruptStats,
@@ -26,6 +29,10 @@ pub use attribution::{
 };
 pub use audit::{AllSwitchAudit, Audit, AuditClass, Finding, SwitchAudit, TickAudit};
 pub use autopsy::{Autopsy, OverStats, Span, Victim, WaitEvent};
+pub use bench::{
+    BenchCommand, BenchFigures, BenchReport, BenchRun, BenchSummary, DelayByCause, Reconciliation,
+    Rusage, Statistic,
+};
 pub use flight::{
     ClockOffsets, DumpReason, Flight, FlightCpu, FlightDump, FlightDumpCpu, FlightRing,
     FlightThread,
@@ -40,6 +47,11 @@ pub use paths::{
 };
 pub use priority::{SchedClass, rank};
 pub use report::{Cost, DetailLevel, GroupBy, Report, Row, RowIdent, Window};
+pub use run_conditions::RunConditions;
 pub use stats::{CauseStats, Causes, Censored, PreemptorStats, Stats, Switches, WaitStats, Waits};
 pub use tally::{Buckets, ClassTally, OpenWait, PreemptorTally, Tally};
 pub use trace::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};
+pub use verify::{
+    Agreement, ClaimedLatency, ClaimedSeries, Claims, Reason, ReasonKind, SeenByKernel,
+    SeenConditions, SeenInterruptions, SeenLatency, SeenThread, Verification, Watched,
+};

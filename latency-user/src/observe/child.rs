@@ -4,19 +4,45 @@ use std::{
     env,
     ffi::OsString,
     io,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
+    os::{
+        fd::AsFd as _,
+        unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
+    },
     path::{Path, PathBuf},
-    process::ExitStatus,
+    process::{ExitStatus, Stdio},
+    time::Instant,
 };
 
-use tokio::process::{Child as Process, Command};
+use rustix::process::Pid;
+use tokio::{
+    net::unix::pipe::Receiver,
+    process::{Child as Process, Command},
+};
 
 use crate::{Error, kernel::Kernel};
+
+/// Where what a command prints goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandOutput {
+    /// Where ours goes.
+    Ours,
+    /// To our standard error, so that it does not mix with a report.
+    Errors,
+    /// Nowhere, but for what it says on its standard error.
+    Nowhere,
+    /// Into a pipe that we read.
+    Captured,
+}
+
+/// What a command prints, on both of its outputs.
+pub type CommandReader = Receiver;
 
 /// A running command.
 #[derive(Debug)]
 pub struct Child {
     process: Process,
+    started_at: Instant,
+    output: Option<CommandReader>,
 }
 
 impl Child {
@@ -48,23 +74,52 @@ impl Child {
     }
 
     /// Runs it. The kernel side follows what this thread forks, so the very first instruction counts.
-    pub(super) fn spawn(command: &[OsString], kernel: &mut Kernel) -> Result<Self, Error> {
+    pub(super) fn spawn(
+        command: &[OsString],
+        output: CommandOutput,
+        kernel: &mut Kernel,
+    ) -> Result<Self, Error> {
         let [program, arguments @ ..] = command else {
             return Err(Error::Setup("no command was given".into()));
         };
+        let mut command = Command::new(program);
+        let reader = direct(command.args(arguments), output)
+            .map_err(|error| Error::Setup(format!("the command's output: {error}")))?;
         kernel.follow_spawner(
             rustix::thread::gettid()
                 .as_raw_nonzero()
                 .get()
                 .unsigned_abs(),
         )?;
-        let spawned = Command::new(program).args(arguments).spawn();
+        let started_at = Instant::now();
+        let spawned = command.spawn();
         kernel.follow_spawner(0)?;
         let process = spawned.map_err(|source| Error::Command {
             command: program.to_string_lossy().into_owned(),
             source,
         })?;
-        Ok(Self { process })
+        Ok(Self {
+            process,
+            started_at,
+            output: reader,
+        })
+    }
+
+    /// Its process id, until it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// When it was about to be started.
+    #[must_use]
+    pub const fn started_at(&self) -> Instant {
+        self.started_at
+    }
+
+    /// What it prints, once, where that is captured.
+    pub fn take_output(&mut self) -> Option<CommandReader> {
+        self.output.take()
     }
 
     /// Waits for its end.
@@ -74,12 +129,38 @@ impl Child {
 
     /// Passes SIGTERM on.
     pub fn terminate(&self) {
-        let pid = self.process.id().and_then(|pid| i32::try_from(pid).ok());
-        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-            // It may just have ended by itself.
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap_or_default();
+        if let Some(pid) = self.process.id() {
+            terminate(pid);
         }
     }
+}
+
+/// Asks a process to end.
+pub fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // It may just have ended by itself.
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap_or_default();
+    }
+}
+
+/// Directs what a command prints; what is left to read for us.
+fn direct(command: &mut Command, output: CommandOutput) -> io::Result<Option<CommandReader>> {
+    match output {
+        CommandOutput::Ours => {}
+        CommandOutput::Errors => {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        CommandOutput::Nowhere => {
+            command.stdout(Stdio::null());
+        }
+        CommandOutput::Captured => {
+            let (reader, writer) = io::pipe()?;
+            command.stdout(writer.try_clone()?).stderr(writer);
+            rustix::io::ioctl_fionbio(&reader, true)?;
+            return Receiver::from_owned_fd(reader.into()).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 fn is_executable(path: &Path) -> bool {

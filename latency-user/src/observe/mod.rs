@@ -18,8 +18,10 @@ mod switches;
 mod targets;
 mod threshold;
 mod waits;
+mod watch;
 
-pub use child::{Child, status_code};
+pub use child::{Child, CommandOutput, CommandReader, status_code, terminate};
 pub use options::{DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions};
 pub use session::Session;
 pub use targets::{TargetArgs, Targets};
+pub use watch::Watch;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use latency_common::config::Detail;
 
-use super::{cgroups::Hierarchy, targets::Targets};
+use super::{cgroups::Hierarchy, child::CommandOutput, targets::Targets};
 use crate::kernel::{FlightSize, LoadOptions, Selection};
 
 /// Slots of the histogram pool unless another number is asked for.
@@ -41,6 +41,8 @@ pub struct SessionOptions {
     pub needs_paths: bool,
     /// A command to run and follow; empty for none.
     pub command: Vec<OsString>,
+    /// Where what it prints goes.
+    pub command_output: CommandOutput,
     /// How much the flight recorder is to hold; none without one.
     pub flight: Option<FlightSize>,
     /// Threads that are traced, event by event; they are observed as well.
@@ -67,6 +69,7 @@ impl SessionOptions {
             names_early: false,
             needs_paths: false,
             command: Vec::new(),
+            command_output: CommandOutput::Ours,
             flight: None,
             traced: Vec::new(),
             yielders: Vec::new(),

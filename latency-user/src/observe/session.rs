@@ -91,7 +91,11 @@ impl Session {
         let child = if options.command.is_empty() {
             None
         } else {
-            Some(Child::spawn(&options.command, &mut kernel)?)
+            Some(Child::spawn(
+                &options.command,
+                options.command_output,
+                &mut kernel,
+            )?)
         };
         let session = Self {
             kernel,

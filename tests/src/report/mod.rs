@@ -6,7 +6,9 @@
 
 mod attribution;
 mod audit;
+mod bench;
 mod paths;
+mod verify;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::{attribution::*, audit::*, paths::*};
+pub use self::{attribution::*, audit::*, bench::*, paths::*, verify::*};
 
 /// The document of `schedlat record --format json`.
 #[derive(Debug, Deserialize)]

@@ -41,7 +41,7 @@ const STEAL_STEP_NS: u64 = 10_000_000;
 
 /// A wakeup that preempts holds the kernel's clock from when the woken task is queued until the switch:
 /// this time of the preempted task is charged to the woken one. 7 µs were seen at the end of `vfork`.
-const ON_CPU_EACH_PREEMPTION_NS: u64 = 10_000;
+pub(super) const ON_CPU_EACH_PREEMPTION_NS: u64 = 10_000;
 
 impl Tolerance {
     /// Whether `more` exceeds `less` by more than is allowed for `count` of them.
@@ -197,7 +197,7 @@ fn on_cpu_finding(tally: &Tally, conditions: Conditions) -> Option<Finding> {
 }
 
 /// How often a wakeup took the CPU, of any class.
-fn n_preempted(tally: &Tally) -> u64 {
+pub(super) fn n_preempted(tally: &Tally) -> u64 {
     [
         WaitClass::WakeupPreemption,
         WaitClass::HigherClass,

@@ -57,7 +57,7 @@ pub(super) struct CommonArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(in crate::cli) enum Format {
     /// A summary for people
     Text,
     /// Everything, for programs

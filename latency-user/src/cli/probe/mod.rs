@@ -11,6 +11,7 @@ mod stage;
 mod wake;
 mod yields;
 
+pub(super) use self::common::Format;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};

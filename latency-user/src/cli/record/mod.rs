@@ -19,8 +19,8 @@ use crate::{
     kernel::FlightSize,
     model::{GroupBy, Window},
     observe::{
-        Child, DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions, TargetArgs, Targets,
-        status_code,
+        Child, CommandOutput, DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions, TargetArgs,
+        Targets, status_code,
     },
     units::Nanos,
 };
@@ -302,6 +302,7 @@ impl RecordArgs {
             names_early: self.over.is_some() || self.interval.is_some(),
             needs_paths: matches!(self.format, Format::Folded),
             command: self.command.clone(),
+            command_output: CommandOutput::Ours,
             flight: self.flight.map(|window| FlightSize {
                 window_ns: window.as_ns(),
                 bytes: self.flight_bytes,

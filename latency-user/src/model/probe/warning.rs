@@ -69,6 +69,11 @@ pub enum Warning {
         /// Why.
         why: String,
     },
+    /// A command failed, and nothing was run after it.
+    CommandFailed {
+        /// Its exit code.
+        code: u8,
+    },
     /// The probe was ended before its time.
     EndedEarly,
 }
@@ -97,6 +102,7 @@ impl Warning {
             Self::LoadFailed { .. } => "load_failed",
             Self::Stolen { .. } => "stolen",
             Self::NoPlacement { .. } => "no_placement",
+            Self::CommandFailed { .. } => "command_failed",
             Self::EndedEarly => "ended_early",
         }
     }
@@ -148,6 +154,9 @@ impl Warning {
             Self::NoPlacement { placement, why } => {
                 format!("nothing was measured {placement}: {why}")
             }
+            Self::CommandFailed { code } => {
+                format!("a command failed with {code}, and nothing was run after it")
+            }
             Self::EndedEarly => "a signal ended the probe before its time".to_owned(),
         }
     }
@@ -167,6 +176,7 @@ impl Warning {
             Self::LoadFailed { .. } => "its figures are those of no load",
             Self::Stolen { .. } => "that time looks like waiting or like running; ask the host",
             Self::NoPlacement { .. } => "leave it out of --placement, or give more CPUs with --cpu",
+            Self::CommandFailed { .. } => "see what it says on standard error",
             Self::EndedEarly => "what was measured until then is in the figures",
         }
     }

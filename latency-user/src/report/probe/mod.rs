@@ -3,7 +3,7 @@
 mod busy;
 mod json;
 mod pingpong;
-mod text;
+pub(super) mod text;
 mod wake;
 mod yields;
 

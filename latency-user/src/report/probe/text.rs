@@ -127,7 +127,8 @@ fn others(others: &[OtherTask]) -> Option<String> {
     (!named.is_empty()).then(|| format!("also on its CPUs: {}", named.join(", ")))
 }
 
-fn told(warning: &Warning) -> String {
+/// A doubt and what to do about it.
+pub(in crate::report) fn told(warning: &Warning) -> String {
     format!(
         "warning: {}\n  help: {}\n",
         warning.message(),
