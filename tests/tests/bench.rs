@@ -63,7 +63,7 @@ fn small_real_build_three_times_equals_the_kernels_account() -> Result<()> {
             .iter()
             .map(|cause| run.audit.class(cause).count)
             .sum();
-        let allowed_s = 0.01 * cpu_s + 10e-6 * n_preempted as f64;
+        let allowed_s = 0.01 * cpu_s + 10e-6 * f64::from(u32::try_from(n_preempted)?);
         ensure!(
             (run.row.cpu_s - cpu_s).abs() <= allowed_s,
             "CPU: ours {} s, rusage {cpu_s} s, {n_preempted} preempted",

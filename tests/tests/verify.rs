@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use latency_tests::{
+    check,
     report::Verification,
     schedlat::{Recording, Schedlat},
 };
@@ -110,7 +111,7 @@ fn c097_cyclictest_that_was_stopped_midway_omits() -> Result<()> {
     assert_eq!(reason.claimed, found.claims.series[0].taken);
     assert!(reason.text.contains("stopped for 1."), "{}", reason.text);
     // Of all periods a quarter was late; of its samples one in thousands was.
-    let late = missed as f64 / periods as f64;
+    let late = check::ratio(missed, periods);
     assert!((0.23..0.28).contains(&late), "{late}");
     Ok(())
 }
