@@ -30,6 +30,17 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
+    /// One that is yet to be looked at.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "any value will do")]
+    pub(crate) const fn unknown(filler: u64) -> Self {
+        Self {
+            cgroup_id: filler,
+            tgid: filler as u32,
+            tid: filler as u32,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn of(task: Task) -> Self {
         Self {

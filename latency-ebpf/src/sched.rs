@@ -205,6 +205,7 @@ fn switch_out(
         now,
         ..
     } = switch;
+    trace::switch_out(state);
     end_stint(switch, state, timeline.as_deref());
     book_kernel_wait(state, prev);
     let prev_state = prev.state();

@@ -59,12 +59,13 @@ impl Segment {
             until: now,
             left: now.saturating_sub(state.segment_since_ns),
             interrupted_ns,
-            victim: Victim::default(),
+            victim: Victim::unknown(now),
             n_visited: 0,
             max_visited: word(N_STINTS),
             stretch_ns: 0,
-            totals: [0; N_CATEGORIES],
-            named: [0; N_CATEGORIES],
+            // Set before they are read. Zeroes would be a call of memset, which goes byte by byte.
+            totals: [now; N_CATEGORIES],
+            named: [now; N_CATEGORIES],
             is_shifted: 0,
         }
     }
@@ -185,7 +186,7 @@ pub(crate) fn cross(state: &mut TaskState, task: Task, to_cpu: u32, now: u64) ->
         clear(&mut state.parts);
     }
     if let Some(timeline) = timeline(task.cpu()) {
-        let mut reading = Reading::default();
+        let mut reading = Reading::unread(now);
         read(timeline, now, &mut reading);
         let interrupted_ns = sum(&reading);
         let mut segment = Segment::new(state, now, interrupted_ns);
@@ -214,7 +215,7 @@ pub(crate) fn look(state: &TaskState, task: Task, now: u64, parts: &mut [u64; N_
     if state.is(MOVED) {
         copy(parts, &state.parts);
     }
-    let mut reading = Reading::default();
+    let mut reading = Reading::unread(now);
     read(timeline, now, &mut reading);
     let mut segment = Segment::new(state, now, sum(&reading));
     segment.victim.tid = task.tid();
@@ -282,10 +283,10 @@ extern "C" fn settle_interrupts(
     else {
         return 0;
     };
-    let mut reading = Reading::default();
+    let mut reading = Reading::unread(segment.until);
     read(timeline, segment.until, &mut reading);
     segment.totals = growth(&reading, &state.base);
-    segment.named = [0; N_CATEGORIES];
+    clear(&mut segment.named);
     for back in 1..=word(N_RECENT_INTERRUPTS) {
         let number = timeline.n_interrupts.wrapping_sub(back);
         if name_interrupts(

@@ -4,8 +4,12 @@ use aya_ebpf::{
     bindings::BPF_LOCAL_STORAGE_GET_F_CREATE, helpers::generated::bpf_task_storage_get,
 };
 use latency_common::{
-    attribution::N_PARTS, class::WaitClass, counters::TaskCounters, hist::N_TASK_HISTS,
-    record::TaskPhase, trace::Firing,
+    attribution::N_PARTS,
+    class::WaitClass,
+    counters::TaskCounters,
+    hist::N_TASK_HISTS,
+    record::TaskPhase,
+    trace::{Firing, TraceWait},
 };
 
 use crate::{
@@ -88,6 +92,8 @@ pub(crate) struct TaskState {
     pub(crate) parts: [u64; N_PARTS],
     /// The timer that woke it; only of a traced task.
     pub(crate) firing: Firing,
+    /// Its last wait, until it is sent; likewise.
+    pub(crate) traced_wait: TraceWait,
     /// How the open wait counts for `idle while runnable`.
     pub(crate) waits_for_idle: u64,
     /// 1 once it began to end.

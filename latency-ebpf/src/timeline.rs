@@ -20,6 +20,19 @@ pub(crate) struct Reading {
     pub(crate) version: u32,
 }
 
+impl Reading {
+    /// One that is yet to be read. Zeroes would be a call of memset, which goes byte by byte.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "any value will do")]
+    pub(crate) const fn unread(filler: u64) -> Self {
+        Self {
+            ns: [filler; N_CATEGORIES],
+            counts: [filler as u32; N_CATEGORIES],
+            version: 0,
+        }
+    }
+}
+
 /// Times another CPU's totals are read again because they changed meanwhile.
 const MAX_READS: u32 = 3;
 

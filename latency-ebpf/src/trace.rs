@@ -16,9 +16,10 @@ use crate::{
     globals as g,
     maps::{FIRINGS, TARGET_TIDS, TRACE_RECORDS, count_loss},
     rows::NO_WAKEUP,
-    state::{TRACED, TaskState, lookup},
+    state::{TRACED, TaskState},
     task::{Task, load},
     waitlog::write_parts,
+    words::copy,
 };
 
 /// Whether user space wants this task traced.
@@ -30,6 +31,9 @@ pub(crate) fn is_wanted(task: Task) -> bool {
             // SAFETY: the pointer comes from the map, which nobody writes any more.
             .is_some_and(|value| unsafe { *value } == TRACED_TARGET)
 }
+
+/// A record of a wait, in words.
+const TRACE_WAIT_WORDS: usize = size_of::<TraceWait>() / size_of::<u64>();
 
 /// The firing that this CPU is in.
 #[inline(always)]
@@ -61,18 +65,20 @@ pub(crate) fn timer_has_fired() {
     if g::TRACE.read() != 0
         && let Some(firing) = firing()
     {
-        *firing = Firing::default();
+        firing.fired_at_ns = 0;
     }
 }
 
-/// A task is about to be woken: a traced one remembers by which timer.
+/// A task is woken here: a traced one remembers by which timer.
 #[inline(always)]
-pub(crate) fn waking(task: Task) {
-    if g::TRACE.read() != 0
-        && let Some(state) = lookup(task)
-        && state.is(TRACED)
-    {
-        state.firing = firing().map_or(Firing::default(), |firing| *firing);
+pub(crate) fn woken(state: &mut TaskState) {
+    if g::TRACE.read() != 0 && state.is(TRACED) {
+        state.firing.fired_at_ns = 0;
+        if let Some(firing) = firing() {
+            state.firing.programmed_ns = firing.programmed_ns;
+            state.firing.expires_ns = firing.expires_ns;
+            state.firing.fired_at_ns = firing.fired_at_ns;
+        }
     }
 }
 
@@ -94,40 +100,67 @@ pub(crate) fn enter(state: &TaskState, timeline: &mut Timeline, tid: u32) {
     }
 }
 
-/// A wait has ended, and its parts are known.
+/// A wait has ended, and its parts are known. The task keeps it until it leaves the CPU: a record of the
+/// ring is far away in memory, and would make the task later that is being measured.
 #[inline(always)]
 pub(crate) fn wait_ends(state: &mut TaskState, task: Task, previous_tid: u32, now: u64) {
     if g::TRACE.read() != 0 && state.is(TRACED) && state.class != WaitClass::OpenAtStart as u8 {
-        send_wait(state, task, previous_tid, now);
+        // Where its switch-out was not seen, the last one is still there.
+        send_wait(state);
+        keep_wait(state, task, previous_tid, now);
     }
 }
 
 #[inline(never)]
-fn send_wait(state: &mut TaskState, task: Task, previous_tid: u32, now: u64) {
-    let Some(mut entry) = TRACE_RECORDS.reserve::<TraceWait>(0) else {
-        count_loss(Loss::TraceRecords);
-        return;
-    };
-    // SAFETY: the reserved record is ours until it is submitted, and every field is written below.
-    let record = unsafe { &mut *entry.as_mut_ptr() };
-    record.tag = TraceTag::Wait as u32;
-    record.tid = task.tid();
-    record.cpu = task.cpu();
-    record.class = state.class.into();
-    record.previous_tid = previous_tid;
-    record.reserved = 0;
-    record.waking_at_ns = 0;
-    record.firing = Firing::default();
-    if state.class == WaitClass::Wakeup as u8 {
-        record.waking_at_ns = state.waking_at_ns;
-        record.firing = state.firing;
-    }
-    record.queued_at_ns = state.since_ns;
-    record.running_at_ns = now;
-    write_parts(&mut record.parts, state, now);
-    entry.submit(NO_WAKEUP);
+fn keep_wait(state: &mut TaskState, task: Task, previous_tid: u32, now: u64) -> u32 {
+    let is_woken = state.class == WaitClass::Wakeup as u8;
+    let firing = &state.firing;
+    let has_fired = is_woken && firing.fired_at_ns != 0;
+    let wait = &mut state.traced_wait;
+    wait.tag = TraceTag::Wait as u32;
+    wait.tid = task.tid();
+    wait.cpu = task.cpu();
+    wait.class = state.class.into();
+    wait.previous_tid = previous_tid;
+    wait.reserved = 0;
+    wait.waking_at_ns = if is_woken { state.waking_at_ns } else { 0 };
+    wait.queued_at_ns = state.since_ns;
+    wait.running_at_ns = now;
+    wait.firing.programmed_ns = firing.programmed_ns;
+    wait.firing.expires_ns = firing.expires_ns;
+    wait.firing.fired_at_ns = if has_fired { firing.fired_at_ns } else { 0 };
     // It is for one wait.
-    state.firing = Firing::default();
+    state.firing.fired_at_ns = 0;
+    let ns = now.saturating_sub(state.since_ns);
+    write_parts(&mut wait.parts, &state.parts, state.only_part, ns);
+    0
+}
+
+/// A traced task leaves the CPU.
+#[inline(always)]
+pub(crate) fn switch_out(state: &mut TaskState) {
+    if g::TRACE.read() != 0 && state.is(TRACED) {
+        send_wait(state);
+    }
+}
+
+#[inline(never)]
+fn send_wait(state: &mut TaskState) -> u32 {
+    if state.traced_wait.tag == 0 {
+        return 0;
+    }
+    if let Some(mut entry) = TRACE_RECORDS.reserve::<[u64; TRACE_WAIT_WORDS]>(0) {
+        let words = (&raw const state.traced_wait).cast::<[u64; TRACE_WAIT_WORDS]>();
+        // SAFETY: of this size, without padding, and at a multiple of eight bytes.
+        let words = unsafe { &*words };
+        // SAFETY: the reserved record is ours until it is submitted, and all of it is written.
+        copy(unsafe { &mut *entry.as_mut_ptr() }, words);
+        entry.submit(NO_WAKEUP);
+    } else {
+        count_loss(Loss::TraceRecords);
+    }
+    state.traced_wait.tag = 0;
+    0
 }
 
 /// Whether the CPU is asked to switch while this traced task has it; not looked at for others.

@@ -86,7 +86,8 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.here_since_ns = state.segment_since_ns;
     record.start_time_ns = task.start_boottime();
     record.cgroup_id = cgroup_id(task);
-    write_parts(&mut record.parts, state, now);
+    let ns = now.saturating_sub(state.since_ns);
+    write_parts(&mut record.parts, &state.parts, state.only_part, ns);
     record.interrupted_ns = timeline.interrupted_ns;
     record.tid = task.tid();
     record.tgid = task.tgid();
@@ -101,16 +102,16 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     entry.submit(NO_WAKEUP);
 }
 
-/// What the wait that ends now was made of.
+/// What a wait of `ns` that has ended was made of: of one part, by its number plus one, or of `parts`.
 #[inline(always)]
-pub(crate) fn write_parts(parts: &mut [u64; N_PARTS], state: &TaskState, now: u64) {
-    if state.only_part == 0 {
-        copy(parts, &state.parts);
+pub(crate) fn write_parts(to: &mut [u64; N_PARTS], parts: &[u64; N_PARTS], only_part: u8, ns: u64) {
+    if only_part == 0 {
+        copy(to, parts);
         return;
     }
-    clear(parts);
-    if let Some(ns) = parts.get_mut((state.only_part as usize).wrapping_sub(1)) {
-        *ns = now.saturating_sub(state.since_ns);
+    clear(to);
+    if let Some(whole) = to.get_mut((only_part as usize).wrapping_sub(1)) {
+        *whole = ns;
     }
 }
 

@@ -46,7 +46,6 @@ pub(crate) fn sched_waking(ctx: BtfTracePointContext) -> i32 {
     if task.cpu() != here {
         keep_waking(task, cpu, here);
     }
-    trace::waking(task);
     0
 }
 
@@ -57,6 +56,7 @@ fn keep_waking(task: Task, cpu: &mut CpuState, here: u32) {
         && state.is(SELECTED)
     {
         state.waking_at_ns = cpu.waking_at_ns;
+        trace::woken(state);
         if g::ATTRIBUTE.read() != 0 {
             note_waker(state, cpu, here);
         }
@@ -83,6 +83,7 @@ pub(crate) fn sched_wakeup(ctx: BtfTracePointContext) -> i32 {
     ) && g::ATTRIBUTE.read() != 0
     {
         if is_woken_here {
+            trace::woken(state);
             note_waker(state, cpu, here);
         } else if state.waker_row == 0 {
             // An interrupt woke another task between this one's waking and now.

@@ -2,7 +2,7 @@
 
 use latency_common::{attribution::N_PARTS, class::WaitClass, interrupt::Source};
 
-/// One event of a traced thread. Those of one CPU are in order.
+/// One event of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
     /// It waited, and has the CPU again.
@@ -18,6 +18,17 @@ impl TraceEvent {
         match self {
             Self::Wait(wait) => wait.tid,
             Self::Interrupt(interrupt) => interrupt.tid,
+        }
+    }
+}
+
+impl TraceEvent {
+    /// When it ended.
+    #[must_use]
+    pub const fn end_ns(&self) -> u64 {
+        match self {
+            Self::Wait(wait) => wait.running_at_ns,
+            Self::Interrupt(interrupt) => interrupt.until_ns,
         }
     }
 }

@@ -229,10 +229,13 @@ impl Session {
         self.kernel.yield_calls(tid)
     }
 
-    /// Events of traced threads since the last call.
+    /// Events of traced threads since the last call, in the order of their ends. A wait is known when
+    /// its thread leaves the CPU again.
     pub fn take_trace(&mut self) -> Vec<TraceEvent> {
         self.drain_trace();
-        std::mem::take(&mut self.trace)
+        let mut events = std::mem::take(&mut self.trace);
+        events.sort_by_key(TraceEvent::end_ns);
+        events
     }
 
     fn keep(&mut self, row: TaskRow) {
