@@ -100,11 +100,11 @@ fn c100_fair_threads_under_hackbench_find_what_cyclictest_finds() -> Result<()> 
         assert!(report.whole["host"]["hz"].is_u64());
         let series = report.only()?;
         ours.push(series.lateness.p50()?);
-        own_tail.push(series.lateness.p99_ns.context("no p99")?);
+        own_tail.push(series.lateness.p90_ns.context("no p90")?);
         let found = cyclictest("--policy=other -i 2777 -l 1000")?;
         // It does not set its slack, which is 50 µs unless a parent has set another.
         theirs.push(quantile(&found, 0.5)? - 50_000);
-        their_tail.push(quantile(&found, 0.99)? - 50_000);
+        their_tail.push(quantile(&found, 0.9)? - 50_000);
     }
     let (own, other) = (median(ours.clone()), median(theirs.clone()));
     // The recorder adds some microseconds, a large share of so short a median.
@@ -112,10 +112,11 @@ fn c100_fair_threads_under_hackbench_find_what_cyclictest_finds() -> Result<()> 
         (own - other).abs() <= other / 4 + 5_000,
         "medians {ours:?}, cyclictest's {theirs:?}"
     );
+    // Of the longest hundredth cyclictest finds 0.4 ms in one run and 3.5 ms in the next.
     let (own, other) = (median(own_tail.clone()), median(their_tail.clone()));
     assert!(
         own <= other * 2 && other <= own * 2,
-        "p99 {own_tail:?}, cyclictest's {their_tail:?}"
+        "p90 {own_tail:?}, cyclictest's {their_tail:?}"
     );
     Ok(())
 }
