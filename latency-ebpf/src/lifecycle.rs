@@ -44,7 +44,7 @@ pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
         && let Some(exits) = EXITS.get_ptr_mut(0)
     {
         state.is_ending = 1;
-        // SAFETY: a per-CPU value. A task that is preempted right here may lose one, and is waited for.
+        // SAFETY: a per-CPU value. One that is lost to a preemption right here is not waited for.
         unsafe { (*exits).begun += 1 };
     }
     0

@@ -218,7 +218,12 @@ fn switch_out(
         }
         note_preemptor(state, next, class);
         state.class = class as u8;
-        idle::wait_begins(state, prev, now);
+        // Out of quota it cannot use an idle CPU.
+        if matches!(class, WaitClass::Throttled) {
+            idle::wait_ends(state, now);
+        } else {
+            idle::wait_begins(state, prev, now);
+        }
         state.set_phase(TaskPhase::Queued, now);
         if let Some(timeline) = timeline {
             segment::begin_here(state, timeline, now);

@@ -122,10 +122,22 @@ const FACE_NS: u64 = 100_000_000;
 /// Notes that `task` has the CPU from now on.
 #[inline(always)]
 pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, tid: u32, now: u64) {
+    let runner = runner(timeline, task, tid, now);
+    push_stint(timeline, runner, now);
+}
+
+/// Notes that from now on whoever has the CPU counts anew.
+#[inline(always)]
+pub(crate) fn split_stint(timeline: &mut Timeline, now: u64) {
+    if let Some(&Stint { tid, .. }) = present(timeline) {
+        push_stint(timeline, tid, now);
+    }
+}
+
+#[inline(always)]
+fn push_stint(timeline: &mut Timeline, runner: u32, now: u64) {
     let interrupted_before_ns = timeline.interrupted_ns;
     let number = timeline.n_stints;
-    timeline.n_stints = number.wrapping_add(1);
-    let runner = runner(timeline, task, tid, now);
     if let Some(stint) = timeline.stints.get_mut(number as usize & (N_STINTS - 1)) {
         *stint = Stint {
             since_ns: now,
@@ -134,6 +146,9 @@ pub(crate) fn begin_stint(timeline: &mut Timeline, task: Task, tid: u32, now: u6
             stack: StackHandle(0),
         };
     }
+    // Another CPU may read it: the number comes after what it stands for.
+    // SAFETY: the field is valid.
+    unsafe { (&raw mut timeline.n_stints).write_volatile(number.wrapping_add(1)) };
 }
 
 /// Who that is, of whom this CPU now knows at least the name.
@@ -151,10 +166,16 @@ fn runner(timeline: &mut Timeline, task: Task, tid: u32, now: u64) -> u32 {
     } else if now.saturating_sub(face.at_ns) > FACE_NS {
         look_at(face, task, now);
     }
+    // In the middle of a function a worker that is not bound may come from another CPU, where it may
+    // have begun another one: rather no function than a wrong one.
+    if face.work != 0 && task.n_cpus_allowed() != 1 {
+        face.work = 0;
+    }
     tid | face.work
 }
 
-/// A worker of the kernel begins or ends with a function: from now on it is somebody else.
+/// A worker of the kernel begins with a function: from now on it is somebody else. With 0 it ends, and
+/// is the same until it begins with the next or leaves the CPU.
 #[inline(always)]
 pub(crate) fn change_work(timeline: &mut Timeline, worker: Task, work: u32, now: u64) {
     let tid = worker.tid();
@@ -162,7 +183,9 @@ pub(crate) fn change_work(timeline: &mut Timeline, worker: Task, work: u32, now:
         && face.tid == tid
     {
         face.work = work;
-        begin_stint(timeline, worker, tid, now);
+        if work != 0 {
+            push_stint(timeline, tid | work, now);
+        }
     }
 }
 
@@ -175,6 +198,9 @@ fn look_at(face: &mut Face, task: Task, now: u64) -> u32 {
     face.is_kernel_thread = task.is_kthread().into();
     face.prio = task.short_prio();
     face.comm = task.comm();
+    if !task.is_worker() {
+        face.work = 0;
+    }
     0
 }
 

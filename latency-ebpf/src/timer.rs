@@ -17,7 +17,7 @@ use crate::{
     maps::{cpu_state, timeline},
     stack,
     task::{Task, load},
-    timeline::begin_stint,
+    timeline::split_stint,
     trace,
 };
 
@@ -68,7 +68,7 @@ fn look_at_current(ctx: &BtfTracePointContext, here: u32) {
     let now = timeline.context_since_ns;
     let current = Task::current();
     if stack::is_due(timeline, now) && stack::take(ctx, timeline, current, now) != 0 {
-        begin_stint(timeline, current, current.tid(), now);
+        split_stint(timeline, now);
     }
 }
 

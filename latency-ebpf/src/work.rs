@@ -48,12 +48,12 @@ fn function(work: *const u8) -> Option<u64> {
 #[inline(always)]
 fn change(number: u32) -> i32 {
     let worker = Task::current();
-    // A softirq may do a worker's work in whatever task it came upon.
-    if !worker.is_worker() {
-        return 0;
-    }
+    // A softirq may do a worker's work in whatever task it came upon, be it a worker.
     // SAFETY: the helper has no precondition.
-    if let Some(timeline) = timeline(unsafe { bpf_get_smp_processor_id() }) {
+    if let Some(timeline) = timeline(unsafe { bpf_get_smp_processor_id() })
+        && timeline.depth == 0
+        && worker.is_worker()
+    {
         // SAFETY: the helper has no precondition.
         let now = unsafe { bpf_ktime_get_ns() };
         change_work(timeline, worker, Runner::new(0, number).0, now);
@@ -69,7 +69,15 @@ fn number_of(function: u64) -> u32 {
         let Some(row) = WORKS.get_ptr_mut(number) else {
             return 0;
         };
-        // SAFETY: the row lies in a map's value, at a multiple of eight bytes.
+        // SAFETY: the row lies in a map's value.
+        let present = unsafe { row.read_volatile() };
+        if present == function {
+            return number;
+        }
+        if present != 0 {
+            continue;
+        }
+        // SAFETY: as above, at a multiple of eight bytes.
         let (before, is_new) = unsafe {
             atomic_cxchg::<_, { AtomicOrdering::SeqCst }, { AtomicOrdering::SeqCst }>(
                 row, 0, function,

@@ -337,16 +337,15 @@ impl Kernel {
         })
     }
 
-    /// Measured tasks that began to end, and whose last switch-out was not seen yet.
+    /// Measured tasks that began to end, and those of them whose last switch-out was seen.
     #[must_use]
-    pub fn exits_in_flight(&self) -> u64 {
+    pub fn exits(&self) -> (u64, u64) {
         let exits = self.exits.get(&0, 0);
-        let (begun, ended) = exits.map_or((0, 0), |cpus| {
+        exits.map_or((0, 0), |cpus| {
             cpus.iter().fold((0, 0), |(begun, ended), exits| {
                 (begun + exits.begun, ended + exits.ended)
             })
-        });
-        begun.saturating_sub(ended)
+        })
     }
 
     /// Counters of ended tasks without a record, per CPU.

@@ -257,9 +257,13 @@ impl Session {
     }
 
     /// A task that ends is gone from all lists before its last switch-out, which sends its row.
-    fn await_exits(&self) {
+    fn await_exits(&mut self) {
         let deadline = Instant::now() + LONGEST_EXIT;
-        while self.kernel.exits_in_flight() > 0 && Instant::now() < deadline {
+        let (begun, _) = self.kernel.exits();
+        // More may end meanwhile, whose rows are not asked for; the rings must not overflow.
+        while self.kernel.exits().1 < begun && Instant::now() < deadline {
+            self.drain();
+            self.drain_trace();
             thread::sleep(Duration::from_millis(1));
         }
     }
