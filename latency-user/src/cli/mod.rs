@@ -59,8 +59,9 @@ enum Command {
 }
 
 const EXIT_CODES: &str = "\
-Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit failed under
---strict. The status of a recorded command is passed on and wins.";
+Exit status: 0 done; 1 could not measure or not write; 2 bad arguments; 3 the audit or a verdict
+failed under --strict, or too little switched under --require-switch. The status of a command that
+was recorded is passed on and wins.";
 
 /// Runs a command.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -94,6 +95,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             | Error::Conflict { .. }
             | Error::UnknownTool(_)
             | Error::NoCpu { .. }
+            | Error::NoPlacement(_)
             | Error::TooShort { .. },
         ) => 2,
         Some(Error::Command { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,

@@ -22,5 +22,5 @@ pub use self::{
     buffer::Buffer,
     cpus::CpuList,
     policy::Policy,
-    thread::{Crew, Place, Start, Stop, Working},
+    thread::{Crew, Place, Start, Stop, StopAtEnd, Working},
 };

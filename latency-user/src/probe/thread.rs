@@ -49,6 +49,16 @@ impl Stop {
     }
 }
 
+/// Asks them when it is dropped: whatever goes wrong meanwhile, none runs on unobserved.
+#[derive(Debug)]
+pub struct StopAtEnd(pub Stop);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.now();
+    }
+}
+
 /// What released threads are told.
 #[derive(Clone, Debug)]
 pub struct Start {

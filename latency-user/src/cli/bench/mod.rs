@@ -226,11 +226,14 @@ impl BenchArgs {
                 command: escape::text(&line),
             }
         };
+        // A command that fails early would be the fastest.
+        let succeeded = runs.iter().filter(|run| run.exit_code == 0);
+        let whole: Vec<_> = succeeded.cloned().collect();
         let mut report = BenchReport {
             commands: competitors.iter().map(command).collect(),
             seed,
-            summary: bench::summary(&runs, &labels),
-            delay_by_cause: bench::delay_by_cause(&runs),
+            summary: bench::summary(&whole, &labels),
+            delay_by_cause: bench::delay_by_cause(&whole),
             runs,
             ..BenchReport::default()
         };

@@ -81,6 +81,13 @@ impl PingpongArgs {
         let mut spots = Vec::new();
         let mut absent = Vec::new();
         for placement in &self.placements {
+            if *placement == Placement::Auto && self.common.cpu.is_some() {
+                absent.push(Warning::NoPlacement {
+                    placement: placement.to_string(),
+                    why: "it leaves the CPUs to the kernel, and --cpu does not".to_owned(),
+                });
+                continue;
+            }
             match placement.on(&cpus) {
                 Ok(spot) => spots.push(spot),
                 Err(why) => absent.push(Warning::NoPlacement {
@@ -99,7 +106,15 @@ impl PingpongArgs {
     /// What is measured, and the threads that do it.
     fn cells(&self, spots: &[Spot]) -> Result<Vec<(Plan, PairCell)>, Error> {
         let mut cells = Vec::new();
+        let is_pinned = spots.iter().any(|spot| spot.cpus.is_some());
         for setting in self.common.settings(&[Policy::Other]) {
+            if is_pinned && !setting.policy.can_be_pinned() {
+                return Err(Error::Conflict {
+                    option: "--policy deadline",
+                    with: "threads that are bound to CPUs",
+                    help: "the kernel does not let deadline tasks be bound to a CPU; use --placement auto",
+                });
+            }
             for plan in self.plans(&setting, spots) {
                 let cell = Cell {
                     setting: setting.clone(),
@@ -214,7 +229,7 @@ mod tests {
     #[test]
     fn places_that_are_missing_are_doubts_until_none_is_left() {
         let (spots, absent) = parsed("--cpu 0").spots().unwrap();
-        assert_eq!((spots.len(), absent.len()), (2, 3));
+        assert_eq!((spots.len(), absent.len()), (1, 4));
         let refused = parsed("--cpu 0 --placement llc,cross").spots();
         assert!(matches!(refused, Err(Error::NoPlacement(_))));
     }

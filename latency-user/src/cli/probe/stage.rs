@@ -17,7 +17,10 @@ use crate::{
         },
     },
     observe::{Session, SessionOptions, TargetArgs, Targets},
-    probe::{CpuList, Crew, Working, conditions, cpus::KeptOff, load::Load, preemption::Switched},
+    probe::{
+        CpuList, Crew, StopAtEnd, Working, conditions, cpus::KeptOff, load::Load,
+        preemption::Switched,
+    },
     reconcile, units,
 };
 
@@ -219,7 +222,7 @@ impl Play {
         let cpus = cpus_of(&threads);
         let load = Load::start(&setting.load, &cpus)?;
         let _kept_off = KeptOff::new(&cpus)?;
-        let stop = crew.stop();
+        let stop = StopAtEnd(crew.stop());
         // What was traced before is nobody's.
         session.turn()?;
         drop(session.take_trace());
@@ -230,7 +233,7 @@ impl Play {
         });
         let (results, working) = record_while(session, &mut self.signals, done, || {
             was_ended.set(true);
-            stop.now();
+            stop.0.now();
         })
         .await??;
         session.turn()?;

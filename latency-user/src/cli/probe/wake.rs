@@ -28,6 +28,12 @@ use crate::{
 /// Samples of all threads together: what the kernel saw of each takes some 200 bytes until the end.
 const MAX_SAMPLES: u64 = 4_000_000;
 
+/// How long a combination is measured.
+const DEFAULT_NS: u64 = 60_000_000_000;
+
+/// The longest that a thread sleeps before it looks whether it is to end.
+const LONGEST_INTERVAL_NS: u64 = 10_000_000_000;
+
 /// Arguments of `probe wake`.
 #[derive(Debug, Args)]
 pub(super) struct WakeArgs {
@@ -35,15 +41,14 @@ pub(super) struct WakeArgs {
     /// unless --rt says otherwise
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     interval: Option<Nanos>,
-    /// How long to measure each combination
+    /// How long to measure each combination; 60s unless so many CPUs would take too many samples
     #[arg(
         long = "for",
         value_name = "DURATION",
-        default_value = "60s",
         allow_hyphen_values = true,
         conflicts_with = "count"
     )]
-    duration: Nanos,
+    duration: Option<Nanos>,
     /// How many samples to take of each combination
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -125,9 +130,26 @@ impl WakeArgs {
     fn plan(&self, settings: &[Setting], cpus: &CpuList) -> Result<WakePlan, Error> {
         let default_ns = if self.rt { 200_000 } else { 1_000_000 };
         let interval_ns = self.interval.map_or(default_ns, Nanos::as_ns);
-        let limit = match self.count {
-            Some(n_samples) => Limit::Samples(n_samples),
-            None => Limit::Periods((self.duration.as_ns() / interval_ns).max(1)),
+        if interval_ns > LONGEST_INTERVAL_NS {
+            return Err(Error::Conflict {
+                option: "--interval",
+                with: "more than 10 s",
+                help: "a probe that is asked to end does so after its interval",
+            });
+        }
+        let threads_of = |setting: &Setting| {
+            if setting.policy.can_be_pinned() {
+                cpus.as_slice().len() as u64
+            } else {
+                1
+            }
+        };
+        let n_threads = settings.iter().map(threads_of).sum::<u64>().max(1);
+        let default_periods = (DEFAULT_NS / interval_ns).min(MAX_SAMPLES / n_threads);
+        let limit = match (self.count, self.duration) {
+            (Some(n_samples), _) => Limit::Samples(n_samples),
+            (None, Some(duration)) => Limit::Periods((duration.as_ns() / interval_ns).max(1)),
+            (None, None) => Limit::Periods(default_periods.max(1)),
         };
         let plan = WakePlan {
             via: match self.via {
@@ -137,7 +159,6 @@ impl WakeArgs {
             interval_ns,
             limit,
         };
-        let n_threads = (settings.len() * cpus.as_slice().len()) as u64;
         if plan.n_samples().saturating_mul(n_threads) > MAX_SAMPLES {
             return Err(Error::Conflict {
                 option: "--interval",

@@ -109,8 +109,12 @@ pub(super) fn run(args: &YieldArgs) -> anyhow::Result<ExitCode> {
         Format::Json => report::json("yield", &report),
     };
     let code = stage::finish(&args.common, output, &report, render, &verdicts)?;
-    let is_short = |series: &YieldSeries| series.switched_pct < REAL_SWITCH_PCT;
-    let is_breach = args.require_switch && report.series.iter().any(is_short);
+    // Beside nobody there is nobody to switch to, and a spinner may be served first.
+    let is_short = |(plan, series): (&Plan, &YieldSeries)| {
+        let has_to = plan.cell.peer == Peer::Yielder || !args.peers.is_empty();
+        has_to && series.switched_pct < REAL_SWITCH_PCT
+    };
+    let is_breach = args.require_switch && plans.iter().zip(&report.series).any(is_short);
     Ok(if is_breach { ExitCode::from(3) } else { code })
 }
 

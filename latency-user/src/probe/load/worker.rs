@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    signal::{SigHandler, Signal},
+};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{Done, Kind, Message, command, cpu, disk, fork, memory, net, pipe, serial};
@@ -59,11 +62,22 @@ pub fn keep<T>(start: impl FnOnce() -> io::Result<T>, stop: impl FnOnce(T) -> Do
             return ExitCode::FAILURE;
         }
     };
+    ignore_signals();
     say(&Message::Ready);
     // An input that cannot be read has ended too.
     io::copy(&mut io::stdin().by_ref(), &mut io::sink()).unwrap_or_default();
     say(&Message::Done(stop(work)));
     ExitCode::SUCCESS
+}
+
+/// Only the end of the input ends a companion: what it changed has to be put back by then.
+fn ignore_signals() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        // SAFETY: ignoring runs no code of ours.
+        unsafe { nix::sys::signal::signal(signal, SigHandler::SigIgn) }
+            .map(|_| ())
+            .unwrap_or_default();
+    }
 }
 
 fn say(message: &Message) {

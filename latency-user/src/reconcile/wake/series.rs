@@ -205,6 +205,7 @@ fn jitter(samples: &[WakeSample], interval_ns: i64) -> (Figures, Figures) {
 fn verdict(tally: &Tally, phases: &WakePhases, disagreement: Disagreement) -> Verdict {
     let WakeSamples {
         taken,
+        matched,
         other_waker,
         missed_switch,
         unmatched,
@@ -215,6 +216,12 @@ fn verdict(tally: &Tally, phases: &WakePhases, disagreement: Disagreement) -> Ve
         breaches.push(format!(
             "the kernel saw nothing of {} of {} samples",
             units::count(unmatched),
+            units::count(taken)
+        ));
+    }
+    if matched == 0 && taken > missed_switch {
+        breaches.push(format!(
+            "of {} samples none is matched with its timer",
             units::count(taken)
         ));
     }
