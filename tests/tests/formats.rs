@@ -20,6 +20,11 @@ const ODD_COMM: &str = "fffe223b7c0a1b5b33316d41";
 #[test]
 fn c035_a_hostile_name_breaks_no_format() -> Result<()> {
     let load = Load::workload(&format!("odd-comm {ODD_COMM} 30"))?;
+    // Alone on a CPU it would wait for nobody, and have no row.
+    let _rivals = [
+        Load::workload("burn 30 --cpu 0")?,
+        Load::workload("burn 30 --cpu 1")?,
+    ];
     let brief = |format: &str| {
         let command = Schedlat::command("record").pid(load.pid());
         command

@@ -183,10 +183,9 @@ fn c099_real_time_limit_is_a_cause_of_its_own() -> Result<()> {
     Ok(())
 }
 
-/// A tick at which the slice is over asks for another task; where the other one's share is small, the
-/// same one goes on.
+/// A tick at which the slice is over asks for another task, unless there is none of its class.
 #[test]
-fn ticks_that_picked_the_same_task_again_are_counted() -> Result<()> {
+fn ticks_that_ask_for_another_task_are_counted() -> Result<()> {
     let alone = busy("--cpu 1 --policy fifo:50 --for 2s")?;
     // A task of the first of two classes is asked for nothing.
     assert_eq!(alone.only()?.repicked_ticks, 0);

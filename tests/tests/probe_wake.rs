@@ -120,7 +120,12 @@ fn c097_a_stop_is_missed_periods_and_no_better_percentiles() -> Result<()> {
     assert!(samples.other_waker >= 1, "{samples:?}");
     assert!(series.late_by_a_period_pct < 1.0, "{series:?}");
     let intended = series.intended_late_by_a_period_pct;
-    assert!((23.0..28.0).contains(&intended), "{intended}");
+    // A quarter of the time, as far as a sleep of that length is exact.
+    let expected = 100.0 * check::ratio(stopped_ms, 6_000);
+    assert!(
+        (intended - expected).abs() < 1.5,
+        "{intended}, not {expected}"
+    );
     assert_eq!(series.intended.count, 6_000);
     assert!(series.lateness.max_ns > Some(1_400_000_000), "{series:?}");
     assert!(series.lateness.p99_ns < Some(100_000_000), "{series:?}");
