@@ -63,7 +63,7 @@ fn interruptions_by_a_competitor_of_a_tenth_are_counted_and_named() -> Result<()
     let rival = Load::workload(line)?;
     let pid = rival.pid();
     rival.signal(Signal::STOP)?;
-    let running = probe("busy --cpu 1 --policy fifo:90 --for 10s").spawn()?;
+    let running = probe("busy --cpu 1 --policy fifo:90 --for 12s").spawn()?;
     thread::sleep(Duration::from_secs(3));
     rival.signal(Signal::CONT)?;
     let truth = rival.truth()?;

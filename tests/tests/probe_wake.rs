@@ -117,7 +117,11 @@ fn c097_a_stop_is_missed_periods_and_no_better_percentiles() -> Result<()> {
         0.05,
         0,
     )?;
-    assert!(samples.other_waker >= 1, "{samples:?}");
+    // A switch that fires no event may fall on the sample that the signal ended.
+    assert!(
+        samples.other_waker + samples.missed_switch >= 1,
+        "{samples:?}"
+    );
     assert!(series.late_by_a_period_pct < 1.0, "{series:?}");
     let intended = series.intended_late_by_a_period_pct;
     // A quarter of the time, as far as a sleep of that length is exact.

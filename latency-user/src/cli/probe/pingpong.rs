@@ -15,7 +15,7 @@ use crate::{
         probe::{PingpongSeries, Warning},
     },
     probe::{
-        Policy,
+        CpuList, Policy,
         pingpong::{self, Length, Outcome, Placement, Plan, Quantity, Side, Spot, Transport},
     },
     reconcile::pingpong::{Measured, series},
@@ -77,11 +77,13 @@ pub(super) fn run(args: &PingpongArgs) -> anyhow::Result<ExitCode> {
 impl PingpongArgs {
     /// The places that this machine has, and doubts about those that it has not.
     fn spots(&self) -> Result<(Vec<Spot>, Vec<Warning>), Error> {
-        let cpus = topology::places(self.common.cpus()?.as_slice());
+        let wanted = self.common.cpus()?;
+        let is_bound = wanted.as_slice().len() < CpuList::online().as_slice().len();
+        let cpus = topology::places(wanted.as_slice());
         let mut spots = Vec::new();
         let mut absent = Vec::new();
         for placement in &self.placements {
-            if *placement == Placement::Auto && self.common.cpu.is_some() {
+            if *placement == Placement::Auto && is_bound {
                 absent.push(Warning::NoPlacement {
                     placement: placement.to_string(),
                     why: "it leaves the CPUs to the kernel, and --cpu does not".to_owned(),
