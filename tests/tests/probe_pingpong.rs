@@ -157,7 +157,7 @@ fn places_that_the_machine_has_not_are_told() -> Result<()> {
     let missing = if across == "smt" { "cross" } else { "smt" };
     let alone = format!("pingpong --cpu 0-1 --placement {missing}");
     let outcome = Schedlat::command("probe").args(&alone).run()?;
-    outcome.fails_with(1, &[missing])
+    outcome.fails_with(2, &[missing])
 }
 
 #[test]
