@@ -12,8 +12,8 @@ use procfs::ConfigSetting;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::analysis::escape;
+use crate::cpus::CpuList;
 use crate::model::Host;
-use crate::probe::CpuList;
 
 const UNKNOWN: &str = "unknown";
 

@@ -5,6 +5,7 @@
 
 pub mod analysis;
 pub mod cli;
+pub mod cpus;
 pub mod doctor;
 mod error;
 pub mod host;

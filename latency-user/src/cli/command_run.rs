@@ -5,9 +5,10 @@ use latency_common::config::Detail;
 
 use crate::{
     analysis::{self, Context},
+    cpus::CpuList,
     model::{GroupBy, Host, Observation, Report, RunConditions, probe::Clocksources},
     observe::{Session, SessionOptions},
-    probe::{CpuList, conditions},
+    probe::conditions,
 };
 
 /// Before the first command.

@@ -20,7 +20,7 @@ mod trace;
 pub use features::{Availability, Feature, Features, KERNEL_PATHS};
 pub use flight::{FlightRings, FlightSize};
 pub use functions::Functions;
-pub use idle::{IdleMeter, allowed_cpus};
+pub use idle::IdleMeter;
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};

@@ -243,7 +243,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::probe::CpuList;
+    use crate::cpus::CpuList;
 
     fn spin_for(capacity: usize, threshold_ns: u64, length_ns: u64) -> (Vec<Gap>, Spin) {
         let mut gaps = Buffer::with_room(capacity);

@@ -11,10 +11,11 @@ use rustix::{
     thread::{current_timer_slack, set_current_timer_slack},
 };
 
-use super::{CpuList, policy::Effective, thread::Place};
+use super::{policy::Effective, thread::Place};
 use crate::{
     Error,
     analysis::escape,
+    cpus::CpuList,
     model::probe::{RtLimit, ThreadConditions},
     units::Nanos,
 };

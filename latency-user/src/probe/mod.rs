@@ -1,6 +1,6 @@
 //! Probes: threads of our own that measure actively, while the recorder watches them.
 //!
-//! Owns how such threads are set up (`policy`, `cpus`, `thread`, `buffer`), what they ran under
+//! Owns how such threads are set up (`policy`, `thread`, `buffer`), what they ran under
 //! (`conditions`), what runs beside them (`load`, `preemption`), and one file for each probe. It knows
 //! nothing of BPF: what the kernel saw of its threads is paired with what they measured in `reconcile`.
 //! A probe's loop does nothing but what it measures: no allocation, no lock, no other system call.
@@ -8,7 +8,6 @@
 pub mod buffer;
 pub mod busy;
 pub mod conditions;
-pub mod cpus;
 pub mod load;
 pub mod pingpong;
 pub mod policy;
@@ -20,7 +19,6 @@ pub mod yields;
 
 pub use self::{
     buffer::Buffer,
-    cpus::CpuList,
     policy::Policy,
     thread::{Crew, Place, Start, Stop, StopAtEnd, Working},
 };

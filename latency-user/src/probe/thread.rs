@@ -16,8 +16,8 @@ use std::{
 
 use rustix::thread::gettid;
 
-use super::{conditions, cpus, policy::Policy};
-use crate::{Error, model::probe::ThreadConditions, units::Nanos};
+use super::{conditions, policy::Policy};
+use crate::{Error, cpus, model::probe::ThreadConditions, units::Nanos};
 
 /// Where and how a thread is to run.
 #[derive(Clone, Debug)]

@@ -186,7 +186,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::probe::CpuList;
+    use crate::cpus::CpuList;
 
     const SECOND: u64 = 1_000_000_000;
 

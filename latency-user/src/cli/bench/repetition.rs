@@ -20,7 +20,8 @@ use crate::{
         command_run,
         signals::{Request, Signals},
     },
-    host, kernel,
+    cpus::{self, CpuList},
+    host,
     model::{BenchRun, GroupBy, Host, Rusage},
     observe::{
         Child, CommandOutput, Session, SessionOptions, TargetArgs, Targets, status_code, terminate,
@@ -132,7 +133,10 @@ impl Bench {
         let options = SessionOptions {
             command: words.to_vec(),
             command_output: self.output,
-            idle_cpus: kernel::allowed_cpus()?,
+            idle_cpus: CpuList::allowed()
+                .map_err(cpus::unknown)?
+                .as_slice()
+                .to_vec(),
             ..SessionOptions::new(Targets::resolve(&targets, GroupBy::Tid)?)
         };
         let before = rusage()?;

@@ -8,10 +8,10 @@ use clap::{Args, ValueEnum};
 use crate::{
     Error,
     cli::targets::TargetOptions,
+    cpus::{CpuList, CpuListError},
     observe::{Child, TargetArgs},
     probe::{
-        CpuList, Policy,
-        cpus::CpuListError,
+        Policy,
         load::{Kind, Load},
         preemption::{Preemption, Switched},
     },

@@ -10,12 +10,13 @@ use super::{
 };
 use crate::{
     Error,
+    cpus::CpuList,
     model::{
         Report,
         probe::{PingpongSeries, Warning},
     },
     probe::{
-        CpuList, Policy,
+        Policy,
         pingpong::{self, Length, Outcome, Placement, Plan, Quantity, Side, Spot, Transport},
     },
     reconcile::pingpong::{Measured, series},

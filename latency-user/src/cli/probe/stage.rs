@@ -9,6 +9,7 @@ use super::common::{CommonArgs, Format, Setting};
 use crate::{
     analysis::{self, Context},
     cli::{alongside::record_while, output::Output, signals::Signals},
+    cpus::{Affinity, CpuList},
     host,
     model::{
         GroupBy, Host, Report, TraceEvent,
@@ -17,10 +18,7 @@ use crate::{
         },
     },
     observe::{Session, SessionOptions, TargetArgs, Targets},
-    probe::{
-        CpuList, Crew, StopAtEnd, Working, conditions, cpus::KeptOff, load::Load,
-        preemption::Switched,
-    },
+    probe::{Crew, StopAtEnd, Working, conditions, load::Load, preemption::Switched},
     reconcile, units,
 };
 
@@ -221,7 +219,9 @@ impl Play {
         let threads = crew.conditions();
         let cpus = cpus_of(&threads);
         let load = Load::start(&setting.load, &cpus)?;
-        let _kept_off = KeptOff::new(&cpus)?;
+        // The recorder would be one of those that interrupt the probe.
+        let _kept_off =
+            Affinity::keep_off(&cpus).map_err(|source| crate::Error::Thread { source })?;
         let stop = StopAtEnd(crew.stop());
         // What was traced before is nobody's.
         session.turn()?;

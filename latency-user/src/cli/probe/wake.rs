@@ -12,12 +12,13 @@ use super::{
 use crate::{
     Error,
     analysis::N_FOR_ALL_PERCENTILES,
+    cpus::CpuList,
     model::{
         Report, TraceEvent, TracedWait,
         probe::{ThreadConditions, Verdict, WakeSeries, Warning},
     },
     probe::{
-        CpuList, Crew, Place, Policy, conditions,
+        Crew, Place, Policy, conditions,
         wake::{Limit, Via, WakePlan, WakeResult, WakeWorker},
     },
     reconcile::{self, wake::Label},

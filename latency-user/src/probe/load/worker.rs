@@ -15,9 +15,9 @@ use nix::sys::{
     resource::{UsageWho, getrusage},
     signal::{SigHandler, Signal},
 };
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::{Done, Kind, Message, command, cpu, disk, fork, memory, net, pipe, serial};
+use crate::cpus::{self, Affinity};
 
 /// What a worker does until its meter says that it is over.
 pub(super) type Job = Box<dyn FnOnce(&Meter) -> io::Result<()> + Send>;
@@ -110,23 +110,24 @@ struct Workers {
 }
 
 impl Workers {
-    fn start(kind: &Kind, cpus: &[u32]) -> io::Result<Self> {
+    fn start(kind: &Kind, on: &[u32]) -> io::Result<Self> {
         let mut this = Self {
             meters: Vec::new(),
             workers: Vec::new(),
         };
         let name = format!("load-{kind}");
-        let allowed = sched_getaffinity(None)?;
-        for &cpu in cpus {
+        let _home = Affinity::keep()?;
+        for &cpu in on {
             // Workers inherit where they may run, so they never run elsewhere.
-            pin(cpu)?;
+            cpus::pin(cpu).map_err(|cause| {
+                io::Error::other(format!("it cannot run on CPU {cpu}: {cause}"))
+            })?;
             let meter = Arc::new(Meter::default());
-            for job in jobs(kind, cpus.len())? {
+            for job in jobs(kind, on.len())? {
                 this.workers.push(worker(&name, job, Arc::clone(&meter))?);
             }
             this.meters.push(meter);
         }
-        sched_setaffinity(None, &allowed)?;
         Ok(this)
     }
 
@@ -154,13 +155,6 @@ impl Workers {
             },
         }
     }
-}
-
-fn pin(cpu: u32) -> io::Result<()> {
-    let mut only = CpuSet::new();
-    only.set(cpu as usize);
-    sched_setaffinity(None, &only)
-        .map_err(|cause| io::Error::other(format!("it cannot run on CPU {cpu}: {cause}")))
 }
 
 fn worker(name: &str, job: Job, meter: Arc<Meter>) -> io::Result<JoinHandle<()>> {

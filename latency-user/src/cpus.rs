@@ -51,33 +51,44 @@ impl CpuList {
     }
 }
 
-/// Keeps the calling thread off some CPUs until it is dropped, where it may use others.
-///
-/// The recorder would be one of those that interrupt the probe.
+/// That it is not known where a thread may run.
+#[must_use]
+pub fn unknown(source: io::Error) -> Error {
+    Error::Read {
+        what: "the CPUs that this process may run on".into(),
+        source,
+    }
+}
+
+/// Where the calling thread may run, which is put back when this is dropped.
 #[derive(Debug)]
-pub struct KeptOff {
+pub struct Affinity {
     before: CpuSet,
 }
 
-impl KeptOff {
-    /// From now on.
-    pub fn new(cpus: &[u32]) -> Result<Self, Error> {
-        let failed = |error: rustix::io::Errno| Error::Thread {
-            source: error.into(),
-        };
-        let before = sched_getaffinity(None).map_err(failed)?;
-        let mut others = before;
+impl Affinity {
+    /// As it is now.
+    pub fn keep() -> io::Result<Self> {
+        Ok(Self {
+            before: sched_getaffinity(None)?,
+        })
+    }
+
+    /// As it is now; until then the thread is kept off these CPUs, where it may use others.
+    pub fn keep_off(cpus: &[u32]) -> io::Result<Self> {
+        let this = Self::keep()?;
+        let mut others = this.before;
         for cpu in cpus.iter().filter_map(|cpu| usize::try_from(*cpu).ok()) {
             others.unset(cpu);
         }
         if others.count() > 0 {
-            sched_setaffinity(None, &others).map_err(failed)?;
+            sched_setaffinity(None, &others)?;
         }
-        Ok(Self { before })
+        Ok(this)
     }
 }
 
-impl Drop for KeptOff {
+impl Drop for Affinity {
     fn drop(&mut self) {
         // A CPU that went offline meanwhile is one less.
         sched_setaffinity(None, &self.before).unwrap_or_default();
@@ -180,7 +191,7 @@ mod tests {
         let kept_off = std::thread::spawn(|| {
             let all = CpuList::allowed().unwrap();
             let (first, rest) = all.as_slice().split_first().unwrap();
-            let kept_off = KeptOff::new(&[*first]).unwrap();
+            let kept_off = Affinity::keep_off(&[*first]).unwrap();
             let allowed = CpuList::allowed().unwrap();
             let expected = if rest.is_empty() {
                 all.as_slice()
