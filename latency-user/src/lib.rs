@@ -15,6 +15,7 @@ pub mod observe;
 pub mod probe;
 pub mod reconcile;
 pub mod report;
+pub mod tasks;
 pub mod topology;
 pub mod units;
 

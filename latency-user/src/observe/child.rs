@@ -19,7 +19,7 @@ use tokio::{
     process::{Child as Process, Command},
 };
 
-use crate::{Error, kernel::Kernel};
+use crate::{Error, kernel::Kernel, tasks::own_tid};
 
 /// Where what a command prints goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +85,7 @@ impl Child {
         let mut command = Command::new(program);
         let reader = direct(command.args(arguments), output)
             .map_err(|error| Error::Setup(format!("the command's output: {error}")))?;
-        kernel.follow_spawner(
-            rustix::thread::gettid()
-                .as_raw_nonzero()
-                .get()
-                .unsigned_abs(),
-        )?;
+        kernel.follow_spawner(own_tid())?;
         let started_at = Instant::now();
         let spawned = command.spawn();
         kernel.follow_spawner(0)?;

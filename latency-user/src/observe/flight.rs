@@ -1,6 +1,6 @@
 //! A dump of the flight recorder: the rings as they are now, and the names that their events lack.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use rustix::time::ClockId;
 
@@ -10,6 +10,7 @@ use crate::{
     host,
     kernel::{self, FlightRings},
     model::{Autopsy, ClockOffsets, DumpReason, Flight, FlightRing, FlightThread},
+    tasks,
 };
 
 /// Enough for one pair of readings that nothing came between.
@@ -60,15 +61,9 @@ fn has_run(ring: &FlightRing) -> bool {
 fn find_processes(threads: &mut BTreeMap<u32, FlightThread>) {
     for (tid, thread) in threads {
         if *tid != 0 && thread.tgid.is_none() {
-            thread.tgid = process_of(*tid);
+            thread.tgid = tasks::tgid_of(*tid);
         }
     }
-}
-
-fn process_of(tid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok()
 }
 
 /// Names of the processes' leaders, which need not occur themselves.
@@ -93,9 +88,7 @@ fn leader_name(tgid: u32) -> Option<Vec<u8>> {
     if !kernel::is_init_pid_namespace() {
         return None;
     }
-    let mut name = fs::read(format!("/proc/{tgid}/comm")).ok()?;
-    name.pop_if(|last| *last == b'\n');
-    Some(name)
+    tasks::comm(tgid)
 }
 
 fn clock_offsets() -> ClockOffsets {

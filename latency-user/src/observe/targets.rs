@@ -1,6 +1,6 @@
 //! What a user asked to observe, checked against the system before anything is attached.
 
-use std::{ffi::OsString, fs, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path};
 
 use latency_common::select::N_GLOBS;
 
@@ -13,6 +13,7 @@ use crate::{
     analysis::escape,
     kernel::{CgroupNeed, Needs, Selection},
     model::GroupBy,
+    tasks::{stat, tgid_of, threads_of},
 };
 
 /// Targets as typed; their union is observed, and none means all tasks.
@@ -143,38 +144,11 @@ impl Targets {
 
 /// A process may go on without its first thread, which is a zombie until the last one ends.
 fn process_has_ended(tgid: u32) -> bool {
-    let other_threads = || {
-        fs::read_dir(format!("/proc/{tgid}/task"))
-            .into_iter()
-            .flatten()
-    };
-    thread_has_ended(tgid)
-        && other_threads()
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .all(thread_has_ended)
+    thread_has_ended(tgid) && threads_of(tgid).into_iter().all(thread_has_ended)
 }
 
-/// A zombie has ended as far as the scheduler is concerned.
 fn thread_has_ended(tid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else {
-        return true;
-    };
-    // The name, in parentheses, may hold anything, so the state is sought after the last one.
-    let after_name = stat
-        .iter()
-        .rposition(|byte| *byte == b')')
-        .map_or(0, |end| end + 2);
-    matches!(stat.get(after_name), Some(b'Z' | b'X'))
-}
-
-/// The process id of a thread, or `None` when there is no such thread.
-fn tgid_of(tid: u32) -> Option<u32> {
-    let status = fs::read(format!("/proc/{tid}/status")).ok()?;
-    // Lines before it hold the name, which may be any bytes.
-    String::from_utf8_lossy(&status)
-        .lines()
-        .find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+    stat(tid).is_none()
 }
 
 fn check_process(tgid: u32) -> Result<(), Error> {

@@ -7,7 +7,11 @@ use std::{collections::BTreeMap, fs};
 
 use rustix::time::ClockId;
 
-use crate::{host::clock_ns, model::Watched};
+use crate::{
+    host::clock_ns,
+    model::Watched,
+    tasks::{Status, stat, threads_of},
+};
 
 /// A thread that has slept so often has its start behind it, as far as it sleeps by a timer.
 const SLEEPS_AT_START: u64 = 3;
@@ -85,16 +89,16 @@ impl Watch {
         let number = |index: usize| fields.get(index).and_then(|text| text.parse().ok());
         conditions.policy = policy(number(field::POLICY).unwrap_or_default());
         conditions.priority = number(field::RT_PRIORITY).unwrap_or_default();
-        if let Some(status) = Status::read(tid) {
-            conditions.cpus_allowed = status.cpus_allowed;
-            if status.n_sleeps > thread.n_sleeps || is_stopped {
+        if let Some((cpus_allowed, n_sleeps)) = mask_and_sleeps(tid) {
+            conditions.cpus_allowed = cpus_allowed;
+            if n_sleeps > thread.n_sleeps || is_stopped {
                 thread.seen.measuring_until_ns = now_ns;
             }
-            thread.n_sleeps = status.n_sleeps;
-            if status.n_sleeps >= SLEEPS_AT_START && thread.seen.measuring_from.is_none() {
+            thread.n_sleeps = n_sleeps;
+            if n_sleeps >= SLEEPS_AT_START && thread.seen.measuring_from.is_none() {
                 // Read afterwards: it had slept so often by this time.
                 let at_ns = clock_ns(ClockId::Boottime);
-                thread.seen.measuring_from = Some((at_ns, status.n_sleeps));
+                thread.seen.measuring_from = Some((at_ns, n_sleeps));
             }
         }
         // A thread that ends has none any more.
@@ -113,16 +117,6 @@ impl Watch {
     }
 }
 
-fn threads_of(tgid: u32) -> Vec<u32> {
-    let entries = fs::read_dir(format!("/proc/{tgid}/task"));
-    entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
 /// Processes that this thread has started; none where the kernel does not tell.
 fn children_of(process: u32, tid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{process}/task/{tid}/children"));
@@ -132,37 +126,12 @@ fn children_of(process: u32, tid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The fields after the name, which may hold anything but is followed by the last parenthesis. A thread
-/// that has ended but is not gone yet has none.
-fn stat(tid: u32) -> Option<Vec<String>> {
-    let bytes = fs::read(format!("/proc/{tid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (_, fields) = text.rsplit_once(')')?;
-    let fields: Vec<String> = fields.split_whitespace().map(str::to_owned).collect();
-    let has_ended = matches!(fields.first().map(String::as_str), Some("Z" | "X") | None);
-    (!has_ended).then_some(fields)
-}
-
-/// What `/proc/TID/status` tells.
-struct Status {
-    cpus_allowed: String,
-    /// Voluntary switches.
-    n_sleeps: u64,
-}
-
-impl Status {
-    fn read(tid: u32) -> Option<Self> {
-        let bytes = fs::read(format!("/proc/{tid}/status")).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        let value = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key));
-            line.map(str::trim)
-        };
-        Some(Self {
-            cpus_allowed: value("Cpus_allowed_list:")?.to_owned(),
-            n_sleeps: value("voluntary_ctxt_switches:")?.parse().ok()?,
-        })
-    }
+/// The CPUs that a thread may use, and its voluntary switches.
+fn mask_and_sleeps(tid: u32) -> Option<(String, u64)> {
+    let status = Status::read(tid)?;
+    let cpus_allowed = status.value("Cpus_allowed_list:")?.to_owned();
+    let n_sleeps = status.value("voluntary_ctxt_switches:")?.parse().ok()?;
+    Some((cpus_allowed, n_sleeps))
 }
 
 fn timer_slack(tid: u32) -> Option<u64> {
@@ -190,13 +159,11 @@ mod tests {
     use rustix::process::{Pid, Signal, kill_process};
 
     use super::*;
+    use crate::tasks::own_tid;
 
     #[test]
     fn own_threads_are_seen_as_they_run() {
-        let tid = rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs();
+        let tid = own_tid();
         let mut watch = Watch::of(std::process::id());
         watch.look();
         let seen = watch.into_seen();
@@ -210,10 +177,7 @@ mod tests {
 
     #[test]
     fn thread_measures_from_when_it_has_slept_until_it_sleeps_no_more() {
-        let tid = rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs();
+        let tid = own_tid();
         let nap = || std::thread::sleep(std::time::Duration::from_millis(2));
         let mut watch = Watch::of(std::process::id());
         (0..5).for_each(|_| nap());

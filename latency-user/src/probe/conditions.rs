@@ -17,6 +17,7 @@ use crate::{
     analysis::escape,
     cpus::CpuList,
     model::probe::{RtLimit, ThreadConditions},
+    tasks,
     units::Nanos,
 };
 
@@ -70,8 +71,7 @@ pub fn hold_idle_states() -> Result<File, Error> {
 /// The name of a thread; none where it has ended.
 #[must_use]
 pub fn name_of(tid: u32) -> Option<String> {
-    let name = fs::read(format!("/proc/{tid}/comm")).ok()?;
-    Some(escape::bytes(name.strip_suffix(b"\n").unwrap_or(&name)))
+    tasks::comm(tid).map(|name| escape::bytes(&name))
 }
 
 /// The kernel's clock source at this moment.

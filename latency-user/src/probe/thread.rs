@@ -14,10 +14,8 @@ use std::{
     thread::{Builder, JoinHandle},
 };
 
-use rustix::thread::gettid;
-
 use super::{conditions, policy::Policy};
-use crate::{Error, cpus, model::probe::ThreadConditions, units::Nanos};
+use crate::{Error, cpus, model::probe::ThreadConditions, tasks::own_tid, units::Nanos};
 
 /// Where and how a thread is to run.
 #[derive(Clone, Debug)]
@@ -276,7 +274,7 @@ impl Gate {
 /// Sets the calling thread up, and says what it has become.
 fn settle(place: &Place, sender: &Sender<Result<ThreadConditions, Error>>) {
     let conditions = set_up(place).and_then(|()| {
-        let tid = gettid().as_raw_nonzero().get().cast_unsigned();
+        let tid = own_tid();
         conditions::of_thread(tid, place).map_err(|source| Error::Thread { source })
     });
     // Whoever hires waits for it.
@@ -322,7 +320,6 @@ mod tests {
     fn threads_begin_when_they_are_released_and_are_known_before() {
         let mut crew = Crew::new();
         for number in 0..3 {
-            let own_tid = || gettid().as_raw_nonzero().get().cast_unsigned();
             let tid = crew.hire(&anywhere(), move |start| (number, start.at_ns, own_tid()));
             assert_eq!(crew.tids().last(), Some(&tid.unwrap()));
         }
