@@ -20,8 +20,8 @@ const MAX_NAMES: usize = 1 << 18;
 #[derive(Debug, Default)]
 pub(super) struct SentCulprits {
     tasks: HashMap<u64, Sent>,
-    /// What came since the rows of a snapshot are read.
-    late: Vec<BlameRecord>,
+    /// What came since the rows of a snapshot are read, likewise.
+    late: HashMap<u64, Vec<BlameRecord>>,
     is_snapshot: bool,
     n_names: usize,
     n_dropped: u64,
@@ -39,7 +39,7 @@ impl SentCulprits {
     /// Takes a record in.
     pub(super) fn add(&mut self, record: &BlameRecord, cgroups: &CgroupNames) {
         if self.is_snapshot {
-            self.late.push(*record);
+            self.late.entry(record.sender).or_default().push(*record);
         } else {
             self.keep(record, cgroups);
         }
@@ -53,7 +53,7 @@ impl SentCulprits {
     /// Rows were read, and what is late as well.
     pub(super) fn end_snapshot(&mut self, cgroups: &CgroupNames) {
         self.is_snapshot = false;
-        for record in std::mem::take(&mut self.late) {
+        for record in std::mem::take(&mut self.late).into_values().flatten() {
             self.keep(&record, cgroups);
         }
     }
@@ -63,11 +63,9 @@ impl SentCulprits {
         if from.sender == 0 {
             return;
         }
-        let is_counted = |record: &&BlameRecord| {
-            record.sender == from.sender && record.sent_ns <= from.sent_culprits_ns
-        };
-        let late = self.late.iter().filter(is_counted);
-        let late: Vec<_> = late.map(|record| name(record, cgroups)).collect();
+        let is_counted = |record: &&BlameRecord| record.sent_ns <= from.sent_culprits_ns;
+        let late = self.late.get(&from.sender).into_iter().flatten();
+        let late = late.filter(is_counted).map(|record| name(record, cgroups));
         add(row, self.tasks.get(&from.sender), late);
     }
 
@@ -81,9 +79,8 @@ impl SentCulprits {
         if from.sender == 0 {
             return;
         }
-        let is_its = |record: &mut BlameRecord| record.sender == from.sender;
-        let late = self.late.extract_if(.., is_its);
-        let late: Vec<_> = late.map(|record| name(&record, cgroups)).collect();
+        let late = self.late.remove(&from.sender).into_iter().flatten();
+        let late = late.map(|record| name(&record, cgroups));
         let sent = self.tasks.remove(&from.sender);
         self.n_names -= sent.as_ref().map_or(0, |sent| sent.names.len());
         add(row, sent.as_ref(), late);
@@ -118,7 +115,7 @@ fn name(record: &BlameRecord, cgroups: &CgroupNames) -> CulpritTally {
     }
 }
 
-fn add(row: &mut TaskRow, sent: Option<&Sent>, late: Vec<CulpritTally>) {
+fn add(row: &mut TaskRow, sent: Option<&Sent>, late: impl Iterator<Item = CulpritTally>) {
     let attribution = &mut row.tally.attribution;
     let mut culprits = std::mem::take(&mut attribution.culprits);
     culprits.extend(late);
