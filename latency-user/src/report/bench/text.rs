@@ -5,8 +5,9 @@ use crate::{
     report::{
         probe::text::told,
         text::{
+            audit::apart,
             machine,
-            table::{aligned, cells},
+            table::{aligned, cells, known},
         },
     },
     units,
@@ -67,20 +68,13 @@ fn table(report: &BenchReport) -> String {
     ])];
     for run in &report.runs {
         let figures = &run.figures;
-        let counts = [
-            figures.cxsw,
-            figures.voluntary,
-            figures.involuntary,
-            figures.r#yield,
-            figures.migrations,
-        ];
         let number = run.repetition.to_string();
         let delay = units::duration(figures.delay_per_switch_ns);
         rows.push(line(
             &run.label,
             &number,
             figures,
-            counts.map(units::count),
+            counts(figures).map(units::count),
             delay,
         ));
     }
@@ -95,16 +89,19 @@ fn summary(row: &BenchSummary) -> Vec<String> {
         Statistic::Maximum => "maximum",
     };
     let figures = &row.figures;
-    let counts = [
+    let delay = units::duration(units::rounded(figures.delay_per_switch_ns));
+    let counts = counts(figures).map(|n| units::count(units::rounded(n)));
+    line(&row.label, name, figures, counts, delay)
+}
+
+const fn counts<N: Copy>(figures: &BenchFigures<N>) -> [N; 5] {
+    [
         figures.cxsw,
         figures.voluntary,
         figures.involuntary,
         figures.r#yield,
         figures.migrations,
-    ];
-    let delay = units::duration(units::rounded(figures.delay_per_switch_ns));
-    let counts = counts.map(|n| units::count(units::rounded(n)));
-    line(&row.label, name, figures, counts, delay)
+    ]
 }
 
 fn line<N>(
@@ -124,7 +121,7 @@ fn line<N>(
     cells.push(format!("{:.2}", figures.waiters));
     cells.push(delay_per_switch);
     let idle = figures.idle_while_runnable_s;
-    cells.push(idle.map_or("–".to_owned(), |seconds| format!("{seconds:.3}")));
+    cells.push(known(idle, |seconds| format!("{seconds:.3}")));
     cells
 }
 
@@ -205,16 +202,12 @@ fn delays(causes: &[DelayByCause]) -> String {
     ])];
     for DelayByCause { cause, account } in causes {
         let (ours_ns, kernel_ns) = (account.ours_ns, account.kernel_ns);
-        let apart = match kernel_ns {
-            0 => "–".to_owned(),
-            _ => units::percent(100.0 * units::ratio(ours_ns.abs_diff(kernel_ns), kernel_ns)),
-        };
         rows.push(vec![
             format!("  {}", cause.replace('_', " ")),
             units::count(account.count),
             units::duration(ours_ns),
             units::duration(kernel_ns),
-            apart,
+            apart(ours_ns, kernel_ns),
         ]);
     }
     aligned("<>>>>", &rows)

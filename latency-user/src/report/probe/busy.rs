@@ -1,9 +1,9 @@
 //! Tables of `probe busy`: what was lost, to what, and on demand every gap.
 
-use super::{text::frame, wake::columns_of, yields::ran_instead};
+use super::text::{beside, columns_of, frame, indented, ran_instead, signed};
 use crate::{
     model::probe::{BusySeries, CauseGaps, Pair, ProbeReport},
-    report::text::table,
+    report::text::table::{self, known},
     units,
 };
 
@@ -35,13 +35,8 @@ pub fn render(report: &ProbeReport<BusySeries>) -> String {
 
 /// Who a series is of.
 fn name(series: &BusySeries) -> String {
-    let load = match series.load.as_str() {
-        "none" => String::new(),
-        load => format!(", load {load}"),
-    };
-    let model = series.preemption.as_deref();
-    let model = model.map_or_else(String::new, |model| format!(", preempt {model}"));
-    format!("{}, CPU {}{load}{model}", series.policy, series.cpu)
+    let beside = beside(&series.load, series.preemption.as_deref());
+    format!("{}, CPU {}{beside}", series.policy, series.cpu)
 }
 
 /// All series beside each other.
@@ -59,18 +54,15 @@ fn summary(series: &[BusySeries]) -> String {
         "verdict",
     ];
     let mut rows = vec![table::cells(columns)];
-    let or_dash = |ns: Option<i64>| {
-        ns.map_or_else(|| "–".to_owned(), |ns| units::duration(ns.unsigned_abs()))
-    };
     rows.extend(series.iter().map(|series| {
         vec![
             name(series),
             units::count(series.gaps.count),
             units::duration(series.lost_ns),
             units::percent(series.lost_pct),
-            or_dash(series.gaps.mean_ns),
-            or_dash(series.gaps.max_ns),
-            series.hz.map_or_else(|| "–".to_owned(), units::count),
+            known(series.gaps.mean_ns, signed),
+            known(series.gaps.max_ns, signed),
+            known(series.hz, units::count),
             units::duration(series.turn.median_ns),
             units::duration(series.threshold_ns),
             series.verdict.verdict.clone(),
@@ -175,7 +167,7 @@ fn closing(series: &BusySeries) -> String {
     }
     lines.extend(ran_instead(&series.ran_instead));
     lines.extend(series.verdict.reasons.iter().cloned());
-    "  ".to_owned() + &lines.join("\n  ") + "\n"
+    indented(&lines)
 }
 
 /// Every gap: its length, the time to the next, what the kernel has of it, and its cause.

@@ -3,7 +3,7 @@
 use super::text::frame;
 use crate::{
     model::probe::{PingpongSeries, ProbeReport, WakeupMeans},
-    report::text::table,
+    report::text::table::{self, known},
     units,
 };
 
@@ -103,10 +103,6 @@ fn beside(series: &PingpongSeries) -> String {
         series.preemption.as_deref(),
     ];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
-fn known<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "–".to_owned(), shown)
 }
 
 #[cfg(test)]

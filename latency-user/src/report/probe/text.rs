@@ -1,8 +1,11 @@
 //! The text report of a probe: where, its tables, what it ran under, doubts, and what the recorder saw.
 
-use super::super::text::{body, machine};
+use super::super::text::{body, machine, table::known};
 use crate::{
-    model::probe::{Conditions, LoadReport, OtherTask, ProbeReport, ThreadConditions, Warning},
+    model::probe::{
+        Conditions, Figures, LoadReport, OtherTask, ProbeReport, RanInstead, ThreadConditions,
+        Warning,
+    },
     units,
 };
 
@@ -11,6 +14,9 @@ const TOP: usize = 10;
 
 /// Other tasks that are named.
 const N_OTHERS: usize = 5;
+
+/// Tasks that ran instead, and are named.
+const N_NAMED: usize = 5;
 
 /// The whole report; `title` says what was measured, and `tables` are the probe's own.
 pub(super) fn frame<S>(report: &ProbeReport<S>, title: &str, tables: &str) -> String {
@@ -32,6 +38,65 @@ pub(super) fn frame<S>(report: &ProbeReport<S>, title: &str, tables: &str) -> St
 pub(super) fn signed(ns: i64) -> String {
     let sign = if ns < 0 { "−" } else { "" };
     sign.to_owned() + &units::duration(ns.unsigned_abs())
+}
+
+/// The figures of a distribution, but for their count and sum.
+pub(super) fn columns_of(figures: &Figures) -> [String; 7] {
+    let Figures {
+        min_ns,
+        mean_ns,
+        p50_ns,
+        p90_ns,
+        p99_ns,
+        p999_ns,
+        max_ns,
+        ..
+    } = *figures;
+    [min_ns, mean_ns, p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(|ns| known(ns, signed))
+}
+
+/// The kernel's preemption model, where it was switched, behind who a series is of.
+pub(super) fn under(model: Option<&str>) -> String {
+    model.map_or_else(String::new, |model| format!(", preempt {model}"))
+}
+
+/// The load, where there was one, and the preemption model.
+pub(super) fn beside(load: &str, model: Option<&str>) -> String {
+    let load = match load {
+        "none" => String::new(),
+        load => format!(", load {load}"),
+    };
+    load + &under(model)
+}
+
+/// Lines under a table.
+pub(super) fn indented(lines: &[String]) -> String {
+    "  ".to_owned() + &lines.join("\n  ") + "\n"
+}
+
+/// A line for each of those who ran instead, as far as they are named.
+pub(super) fn ran_instead(tasks: &[RanInstead]) -> Vec<String> {
+    let mut lines: Vec<_> = tasks.iter().take(N_NAMED).map(turns).collect();
+    let n_more = tasks.len().saturating_sub(N_NAMED);
+    if n_more > 0 {
+        lines.push(format!("and {n_more} more"));
+    }
+    lines
+}
+
+fn turns(task: &RanInstead) -> String {
+    let name = match task.tid {
+        0 => format!("{}, several threads", task.comm),
+        tid => format!("{}[{tid}]", task.comm),
+    };
+    let who = if task.is_peer { " (its peer)" } else { "" };
+    format!(
+        "ran instead: {name}{who}, {} times, {} each, {} at most, {} in all",
+        units::count(task.count),
+        units::duration(task.mean_ns),
+        units::duration(task.max_ns),
+        units::duration(task.sum_ns)
+    )
 }
 
 fn conditions(conditions: &Conditions) -> String {

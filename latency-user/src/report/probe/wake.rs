@@ -1,6 +1,6 @@
 //! Tables of `probe wake`: how late, and what the lateness is made of.
 
-use super::text::{frame, signed};
+use super::text::{columns_of, frame, signed, under};
 use crate::{
     model::probe::{Figures, ProbeReport, WakeSeries},
     report::text::table,
@@ -33,8 +33,7 @@ fn name(series: &WakeSeries) -> String {
     let place = series
         .cpu
         .map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-    let model = series.preemption.as_deref();
-    let model = model.map_or_else(String::new, |model| format!(", preempt {model}"));
+    let model = under(series.preemption.as_deref());
     format!("{}, {place}, load {}{model}", series.policy, series.load)
 }
 
@@ -54,21 +53,6 @@ fn summary(series: &[WakeSeries]) -> String {
         row
     }));
     table::aligned("<>>>>>>>>>", &rows)
-}
-
-pub(super) fn columns_of(figures: &Figures) -> [String; 7] {
-    let Figures {
-        min_ns,
-        mean_ns,
-        p50_ns,
-        p90_ns,
-        p99_ns,
-        p999_ns,
-        max_ns,
-        ..
-    } = *figures;
-    [min_ns, mean_ns, p50_ns, p90_ns, p99_ns, p999_ns, max_ns]
-        .map(|ns| ns.map_or_else(|| "–".to_owned(), signed))
 }
 
 /// What the lateness of one series is made of, and what the kernel says of it.

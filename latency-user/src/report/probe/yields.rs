@@ -1,14 +1,11 @@
 //! Tables of `probe yield`: what a call costs, whether it switches, and who ran instead.
 
-use super::{text::frame, wake::columns_of};
+use super::text::{beside, columns_of, frame, indented, ran_instead, signed};
 use crate::{
-    model::probe::{ProbeReport, RanInstead, YieldSeries},
-    report::text::table,
+    model::probe::{ProbeReport, YieldSeries},
+    report::text::table::{self, known},
     units,
 };
-
-/// Tasks that are named.
-const N_NAMED: usize = 5;
 
 /// The whole report in text.
 #[must_use]
@@ -23,14 +20,9 @@ pub fn render(report: &ProbeReport<YieldSeries>) -> String {
 
 /// Who a series is of.
 fn name(series: &YieldSeries) -> String {
-    let load = match series.load.as_str() {
-        "none" => String::new(),
-        load => format!(", load {load}"),
-    };
-    let model = series.preemption.as_deref();
-    let model = model.map_or_else(String::new, |model| format!(", preempt {model}"));
+    let beside = beside(&series.load, series.preemption.as_deref());
     format!(
-        "{}, CPU {}, beside {}{load}{model}",
+        "{}, CPU {}, beside {}{beside}",
         series.policy, series.cpu, series.peer
     )
 }
@@ -51,14 +43,10 @@ fn summary(series: &[YieldSeries]) -> String {
         vec![
             name(series),
             units::count(series.yields),
-            series
-                .kernel_saw
-                .map_or_else(|| "–".to_owned(), units::count),
+            known(series.kernel_saw, units::count),
             units::count(series.switched),
             units::percent(series.switched_pct),
-            series
-                .ns_per_yield
-                .map_or_else(|| "–".to_owned(), |ns| units::duration(ns.unsigned_abs())),
+            known(series.ns_per_yield, signed),
             series.verdict.verdict.clone(),
         ]
     }));
@@ -106,38 +94,13 @@ fn closing(series: &YieldSeries) -> String {
         units::count(series.unmatched),
         units::duration(series.worst_disagreement_ns)
     ));
-    "  ".to_owned() + &lines.join("\n  ") + "\n"
-}
-
-/// A line for each of those who ran instead, as far as they are named.
-pub(super) fn ran_instead(tasks: &[RanInstead]) -> Vec<String> {
-    let mut lines: Vec<_> = tasks.iter().take(N_NAMED).map(turns).collect();
-    let n_more = tasks.len().saturating_sub(N_NAMED);
-    if n_more > 0 {
-        lines.push(format!("and {n_more} more"));
-    }
-    lines
-}
-
-fn turns(task: &RanInstead) -> String {
-    let name = match task.tid {
-        0 => format!("{}, several threads", task.comm),
-        tid => format!("{}[{tid}]", task.comm),
-    };
-    let who = if task.is_peer { " (its peer)" } else { "" };
-    format!(
-        "ran instead: {name}{who}, {} times, {} each, {} at most, {} in all",
-        units::count(task.count),
-        units::duration(task.mean_ns),
-        units::duration(task.max_ns),
-        units::duration(task.sum_ns)
-    )
+    indented(&lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::probe::{Figures, Verdict};
+    use crate::model::probe::{Figures, RanInstead, Verdict};
 
     fn series() -> YieldSeries {
         YieldSeries {

@@ -48,17 +48,21 @@ fn two_accounts(name: &str, n_waits: String, ours_ns: u64, kernel_ns: u64) -> Op
     if ours_ns == 0 && kernel_ns == 0 {
         return None;
     }
-    let apart = match kernel_ns {
-        0 => "–".to_owned(),
-        _ => share(ours_ns.abs_diff(kernel_ns), kernel_ns),
-    };
     Some(vec![
         format!("  {name}"),
         n_waits,
         units::duration(ours_ns),
         units::duration(kernel_ns),
-        apart,
+        apart(ours_ns, kernel_ns),
     ])
+}
+
+/// How far two accounts are apart, as a share of the kernel's.
+pub(in crate::report) fn apart(ours_ns: u64, kernel_ns: u64) -> String {
+    let known_ns = (kernel_ns > 0).then_some(kernel_ns);
+    table::known(known_ns, |kernel_ns| {
+        share(ours_ns.abs_diff(kernel_ns), kernel_ns)
+    })
 }
 
 fn label(class: WaitClass, detail: DetailLevel) -> &'static str {

@@ -1,6 +1,6 @@
 //! One line for each interval, under a header that comes back before it scrolls away.
 
-use super::clock;
+use super::{clock, waits::or_dash};
 use crate::model::Report;
 use crate::units;
 
@@ -12,13 +12,12 @@ const HEADER_EVERY: u64 = 20;
 pub fn interval_line(report: &Report, index: u64) -> String {
     let totals = &report.totals;
     let switches = totals.switches;
-    let percentile = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), units::duration);
     let line = columns([
         &clock::of_day(clock::wall_ns(&report.window, report.window.end_at_ns)),
         &units::count(totals.waits.count()),
-        &percentile(totals.waits.wakeup.p50_ns),
-        &percentile(totals.waits.wakeup.p99_ns),
-        &percentile(totals.waits.preemption.p99_ns),
+        &or_dash(totals.waits.wakeup.p50_ns),
+        &or_dash(totals.waits.wakeup.p99_ns),
+        &or_dash(totals.waits.preemption.p99_ns),
         &units::duration(totals.waits.max_ns()),
         &units::duration(totals.waited_ns),
         &units::count(switches.voluntary + switches.involuntary),

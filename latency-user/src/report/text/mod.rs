@@ -4,7 +4,7 @@
 //! Each table line has its JSON twin. A column keeps its unit per value, three significant digits.
 //! Nothing here depends on a terminal: no colour, no width.
 
-mod audit;
+pub(super) mod audit;
 mod autopsy;
 mod clock;
 mod flight;

@@ -26,6 +26,11 @@ pub(in crate::report) fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> 
     cells.map(str::to_owned).to_vec()
 }
 
+/// A cell of what may not be known: then it is a dash.
+pub(in crate::report) fn known<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

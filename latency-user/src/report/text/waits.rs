@@ -71,7 +71,7 @@ fn kind_row(name: &str, waits: &WaitStats, whole: u64) -> Vec<String> {
 
 /// A percentile, or a dash where its histogram was not kept.
 pub(super) fn or_dash(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "–".to_owned(), units::duration)
+    table::known(ns, units::duration)
 }
 
 pub(super) fn share(part: u64, whole: u64) -> String {

@@ -8,14 +8,11 @@ use crate::{
         probe::text::told,
         text::{
             machine,
-            table::{aligned, cells},
+            table::{aligned, cells, known},
         },
     },
     units,
 };
-
-/// What is shown where nothing is claimed or known.
-const NOTHING: &str = "–";
 
 /// The whole report.
 #[must_use]
@@ -64,23 +61,17 @@ fn threads(verification: &Verification) -> Option<String> {
     ])];
     for thread in &verification.kernel.threads {
         let series = series_of(verification, thread);
+        let conditions = thread.conditions.as_ref();
         rows.push(vec![
             thread.name.clone(),
             thread.tid.to_string(),
             policy(thread),
-            thread
-                .conditions
-                .as_ref()
-                .map_or(NOTHING.to_owned(), |it| it.cpus_allowed.clone()),
-            thread
-                .conditions
-                .as_ref()
-                .and_then(|it| it.timer_slack_ns)
-                .map_or(NOTHING.to_owned(), units::duration),
-            number(series.and_then(|series| series.taken)),
+            known(conditions, |it| it.cpus_allowed.clone()),
+            known(conditions.and_then(|it| it.timer_slack_ns), units::duration),
+            known(series.and_then(|series| series.taken), units::count),
             units::count(thread.wakeup_latency.count),
-            thread.missed_periods.zip(thread.periods).map_or(
-                NOTHING.to_owned(),
+            known(
+                thread.missed_periods.zip(thread.periods),
                 |(missed, periods)| {
                     format!("{} of {}", units::count(missed), units::count(periods))
                 },
@@ -91,11 +82,10 @@ fn threads(verification: &Verification) -> Option<String> {
 }
 
 fn policy(thread: &SeenThread) -> String {
-    match &thread.conditions {
-        None => NOTHING.to_owned(),
-        Some(it) if it.priority > 0 => format!("{}:{}", it.policy, it.priority),
-        Some(it) => it.policy.to_owned(),
-    }
+    known(thread.conditions.as_ref(), |it| match it.priority {
+        0 => it.policy.to_owned(),
+        priority => format!("{}:{priority}", it.policy),
+    })
 }
 
 /// Both distributions of each series.
@@ -152,7 +142,7 @@ fn without_cpu(thread: &SeenThread) -> Vec<String> {
 }
 
 fn line(name: String, figures: [Option<u64>; 7]) -> Vec<String> {
-    let shown = figures.map(|ns| ns.map_or(NOTHING.to_owned(), units::duration));
+    let shown = figures.map(|ns| known(ns, units::duration));
     std::iter::once(name).chain(shown).collect()
 }
 
@@ -199,10 +189,6 @@ fn recorder(verification: &Verification) -> String {
 fn series_of<'a>(verification: &'a Verification, thread: &SeenThread) -> Option<&'a ClaimedSeries> {
     let series = &verification.claims.series;
     series.iter().find(|series| series.name == thread.name)
-}
-
-fn number(n: Option<u64>) -> String {
-    n.map_or(NOTHING.to_owned(), units::count)
 }
 
 #[cfg(test)]
