@@ -208,6 +208,22 @@ pub(super) fn ended(document: serde_json::Result<String>) -> String {
     document.expect("a report is valid JSON") + "\n"
 }
 
+/// A document whose keys are those of `report`, behind its schema and our version.
+pub(super) fn versioned(schema: &'static str, report: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Versioned<'a, T> {
+        schema: &'static str,
+        version: &'static str,
+        #[serde(flatten)]
+        report: &'a T,
+    }
+    ended(serde_json::to_string_pretty(&Versioned {
+        schema,
+        version: VERSION,
+        report,
+    }))
+}
+
 /// The whole report as what it is in JSON, for documents that contain it.
 pub(super) fn document(report: &Report) -> impl Serialize {
     Document {

@@ -1,38 +1,22 @@
 //! The document `schedlat.verify`.
 
-use serde::Serialize;
-
-use crate::{
-    model::Verification,
-    report::{VERSION, json::ended},
-};
-
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    version: &'static str,
-    #[serde(flatten)]
-    verification: &'a Verification,
-}
+use crate::{model::Verification, report::json::versioned};
 
 /// One document.
 #[must_use]
 pub fn render(verification: &Verification) -> String {
-    ended(serde_json::to_string_pretty(&Document {
-        schema: "schedlat.verify",
-        version: VERSION,
-        verification,
-    }))
+    versioned("schedlat.verify", verification)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture;
+    use crate::report::VERSION;
 
     #[test]
     fn document_keeps_the_contract() {
         insta::assert_snapshot!(
-            super::render(&fixture::verification()).replace(super::VERSION, "VERSION")
+            super::render(&fixture::verification()).replace(VERSION, "VERSION")
         );
     }
 }
