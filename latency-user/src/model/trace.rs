@@ -20,15 +20,22 @@ impl TraceEvent {
             Self::Interrupt(interrupt) => interrupt.tid,
         }
     }
-}
 
-impl TraceEvent {
     /// When it ended.
     #[must_use]
     pub const fn end_ns(&self) -> u64 {
         match self {
             Self::Wait(wait) => wait.running_at_ns,
             Self::Interrupt(interrupt) => interrupt.until_ns,
+        }
+    }
+
+    /// When half of it was over.
+    #[must_use]
+    pub const fn middle_ns(&self) -> u64 {
+        match self {
+            Self::Wait(wait) => wait.middle_ns(),
+            Self::Interrupt(interrupt) => u64::midpoint(interrupt.since_ns, interrupt.until_ns),
         }
     }
 }
@@ -54,6 +61,21 @@ pub struct TracedWait {
     pub timer: Option<TimerFiring>,
     /// Who had the CPU before; 0 for idle.
     pub previous_tid: u32,
+}
+
+impl TracedWait {
+    /// Its length.
+    #[must_use]
+    pub const fn length_ns(&self) -> u64 {
+        self.running_at_ns.saturating_sub(self.queued_at_ns)
+    }
+
+    /// When half of it was over: it belongs to what contains that, since readings of the clock on both
+    /// sides may be nanoseconds apart.
+    #[must_use]
+    pub const fn middle_ns(&self) -> u64 {
+        u64::midpoint(self.queued_at_ns, self.running_at_ns)
+    }
 }
 
 /// A high-resolution timer that fired.

@@ -217,15 +217,13 @@ fn series_of(cell: &Ran<WakeResult>, plan: WakePlan, record: &Report) -> Vec<Wak
         .collect()
 }
 
-/// The waits of a thread in their order; it may have moved between CPUs, whose events are not in order.
+/// The waits of a thread, in their order as the trace is.
 pub(super) fn waits_of(trace: &[TraceEvent], tid: u32) -> Vec<TracedWait> {
     let waits = trace.iter().filter_map(|event| match event {
         TraceEvent::Wait(wait) if wait.tid == tid => Some(*wait),
         _ => None,
     });
-    let mut waits: Vec<_> = waits.collect();
-    waits.sort_by_key(|wait| wait.running_at_ns);
-    waits
+    waits.collect()
 }
 
 fn label(setting: &Setting, thread: &ThreadConditions, plan: WakePlan) -> Label {

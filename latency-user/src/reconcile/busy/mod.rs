@@ -103,15 +103,15 @@ pub struct Explanation {
 pub fn explain(gaps: &[Gap], window_ns: (u64, u64), events: &[TraceEvent]) -> Explanation {
     let mut events: Vec<_> = events
         .iter()
-        .filter(|event| (window_ns.0..=window_ns.1).contains(&middle_ns(event)))
+        .filter(|event| (window_ns.0..=window_ns.1).contains(&event.middle_ns()))
         .collect();
-    events.sort_by_key(|event| middle_ns(event));
+    events.sort_by_key(|event| event.middle_ns());
     let mut explanation = Explanation::default();
     let mut left = events.as_slice();
     for gap in gaps {
-        let n_before = left.partition_point(|event| middle_ns(event) < gap.began_at_ns);
+        let n_before = left.partition_point(|event| event.middle_ns() < gap.began_at_ns);
         let (before, rest) = left.split_at(n_before);
-        let n_within = rest.partition_point(|event| middle_ns(event) <= gap.ended_at_ns());
+        let n_within = rest.partition_point(|event| event.middle_ns() <= gap.ended_at_ns());
         let (within, after) = rest.split_at(n_within);
         let explained = Contents::of(within).explain(*gap);
         explanation.count_ticks(before, None);
@@ -165,7 +165,7 @@ impl<'a> Contents<'a> {
 
     fn explain(&self, gap: Gap) -> ExplainedGap {
         let in_interrupts: u64 = self.interrupts.iter().map(|event| event.own_ns).sum();
-        let waited: u64 = self.waits.iter().map(|wait| length_of(wait)).sum();
+        let waited: u64 = self.waits.iter().map(|wait| wait.length_ns()).sum();
         let kernel_ns = in_interrupts + waited;
         let unseen_ns = gap.length_ns.saturating_sub(kernel_ns);
         let (cause, culprit) = if unseen_ns > WAY_NS && unseen_ns > gap.length_ns / 2 {
@@ -184,7 +184,7 @@ impl<'a> Contents<'a> {
     }
 
     fn cause(&self) -> (GapCause, GapCulprit) {
-        if let Some(wait) = self.waits.iter().max_by_key(|wait| length_of(wait)) {
+        if let Some(wait) = self.waits.iter().max_by_key(|wait| wait.length_ns()) {
             let cause = if wait.class == WaitClass::Throttled {
                 GapCause::Throttled
             } else {
@@ -215,19 +215,8 @@ fn cause_of(source: Source) -> GapCause {
     }
 }
 
-fn length_of(wait: &TracedWait) -> u64 {
-    wait.running_at_ns.saturating_sub(wait.queued_at_ns)
-}
-
 fn is_tick(interrupt: &TracedInterrupt) -> bool {
     interrupt.source.kind() == Some(InterruptKind::Tick)
-}
-
-fn middle_ns(event: &TraceEvent) -> u64 {
-    match event {
-        TraceEvent::Wait(wait) => u64::midpoint(wait.queued_at_ns, wait.running_at_ns),
-        TraceEvent::Interrupt(interrupt) => u64::midpoint(interrupt.since_ns, interrupt.until_ns),
-    }
 }
 
 #[cfg(test)]

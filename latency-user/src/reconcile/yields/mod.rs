@@ -32,10 +32,10 @@ pub fn sort_calls(calls: &[Call], waits: &[TracedWait]) -> SortedCalls {
     let mut sorted = SortedCalls::default();
     let mut left = waits;
     for call in calls {
-        let n_before = left.partition_point(|wait| middle_ns(wait) < call.before_at_ns);
+        let n_before = left.partition_point(|wait| wait.middle_ns() < call.before_at_ns);
         let (before, rest) = left.split_at(n_before);
         let (within, after) =
-            rest.split_at(rest.partition_point(|wait| middle_ns(wait) <= call.after_at_ns));
+            rest.split_at(rest.partition_point(|wait| wait.middle_ns() <= call.after_at_ns));
         sorted.n_unmatched += n_yields(before);
         sorted.add(call.length_ns(), within);
         left = after;
@@ -50,7 +50,7 @@ impl SortedCalls {
             self.unswitched_ns.push(length_ns);
             return;
         }
-        let waited_ns: u64 = within.iter().map(length_of).sum();
+        let waited_ns: u64 = within.iter().map(TracedWait::length_ns).sum();
         let apart_ns = waited_ns.saturating_sub(length_ns);
         self.worst_disagreement_ns = self.worst_disagreement_ns.max(apart_ns);
         if n_yields(within) > 0 {
@@ -64,14 +64,6 @@ impl SortedCalls {
 fn n_yields(waits: &[TracedWait]) -> u64 {
     let yields = waits.iter().filter(|wait| wait.class == WaitClass::Yield);
     yields.map(|_| 1).sum()
-}
-
-fn middle_ns(wait: &TracedWait) -> u64 {
-    u64::midpoint(wait.queued_at_ns, wait.running_at_ns)
-}
-
-fn length_of(wait: &TracedWait) -> u64 {
-    wait.running_at_ns.saturating_sub(wait.queued_at_ns)
 }
 
 #[cfg(test)]
