@@ -2,7 +2,10 @@
 
 use std::io;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +25,19 @@ pub(super) struct Signals {
     hangup: Option<Signal>,
 }
 
+/// What a command runs on, and the signals, which from now on end in a report.
+pub(super) fn runtime() -> io::Result<(Runtime, Signals)> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let signals = {
+        let _context = runtime.enter();
+        Signals::install()?
+    };
+    Ok((runtime, signals))
+}
+
 impl Signals {
-    /// From now on they end in a report. Needs the runtime.
-    pub(super) fn install() -> io::Result<Self> {
+    /// Needs the runtime.
+    fn install() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

@@ -7,7 +7,7 @@ use std::{ffi::OsString, io, io::IsTerminal as _, path::PathBuf, process::ExitCo
 
 use clap::Args;
 
-use super::{command_run, output::Output, probe::Format, signals::Signals};
+use super::{command_run, output::Output, probe::Format, signals};
 use crate::{
     Error,
     analysis::{bench, escape},
@@ -95,13 +95,7 @@ struct Competitor {
 
 /// Measures and reports; the exit code is that of the first command that failed, else ours.
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let signals = {
-        let _context = runtime.enter();
-        Signals::install()?
-    };
+    let (runtime, signals) = signals::runtime()?;
     let competitors = args.competitors()?;
     let mut output = Output::open(args.output.clone())?;
     let seed = args.seed.unwrap_or_else(host::wall_clock_ns);

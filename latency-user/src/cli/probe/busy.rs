@@ -13,7 +13,7 @@ use crate::{
     Error,
     model::{
         Report, TraceEvent,
-        probe::{BusySeries, Verdict, Warning},
+        probe::{BusySeries, Verdict},
     },
     probe::{
         Policy,
@@ -78,13 +78,8 @@ pub(super) fn run(args: &BusyArgs) -> anyhow::Result<ExitCode> {
         .zip(&ran)
         .map(|(plan, ran)| args.series_of(plan, ran, &staged.record, &names))
         .collect();
-    let are_locked = ran.iter().all(|ran| ran.results[0].is_locked);
-    let warnings = if are_locked {
-        Vec::new()
-    } else {
-        vec![Warning::NotLocked]
-    };
-    let report = staged.report(series, warnings);
+    let doubt = stage::lock_doubt(ran.iter().map(|ran| ran.results[0].is_locked));
+    let report = staged.report(series, doubt.into_iter().collect());
     let verdicts: Vec<&Verdict> = report.series.iter().map(|it| &it.verdict).collect();
     let render = |format| match format {
         Format::Text => report::busy_text(&report),

@@ -8,7 +8,11 @@ use rustix::time::ClockId;
 use super::common::{CommonArgs, Format, Setting};
 use crate::{
     analysis::{self, Context},
-    cli::{alongside::record_while, output::Output, signals::Signals},
+    cli::{
+        alongside::record_while,
+        output::Output,
+        signals::{self, Signals},
+    },
     cpus::{Affinity, CpuList},
     host,
     model::{
@@ -78,13 +82,7 @@ pub(super) fn run<T: Send + 'static>(
     cells: Vec<Cell<T>>,
     is_memory_locked: bool,
 ) -> anyhow::Result<Staged<T>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let signals = {
-        let _context = runtime.enter();
-        Signals::install()?
-    };
+    let (runtime, signals) = signals::runtime()?;
     let tids = cells.iter().flat_map(|cell| cell.crew.tids());
     let mut targets = args.also();
     let target = describe(&targets);
@@ -121,6 +119,11 @@ impl<T> Staged<T> {
             record: self.record,
         }
     }
+}
+
+/// The doubt that buffers may be paged out while they are measured with; none where all are locked.
+pub(super) fn lock_doubt(mut are_locked: impl Iterator<Item = bool>) -> Option<Warning> {
+    (!are_locked.all(|is_locked| is_locked)).then_some(Warning::NotLocked)
 }
 
 /// Opens where the report goes, before anything is measured.

@@ -246,10 +246,8 @@ fn label(setting: &Setting, thread: &ThreadConditions, plan: WakePlan) -> Label 
 
 fn doubts(ran: &[Ran<WakeResult>]) -> Vec<Warning> {
     let results = || ran.iter().flat_map(|cell| &cell.results);
-    let mut doubts = Vec::new();
-    if results().any(|result| !result.is_locked) {
-        doubts.push(Warning::NotLocked);
-    }
+    let locks = stage::lock_doubt(results().map(|result| result.is_locked));
+    let mut doubts: Vec<_> = locks.into_iter().collect();
     let fewest = results().map(|result| result.samples.len() as u64).min();
     let few = fewest.filter(|n_samples| *n_samples < N_FOR_ALL_PERCENTILES);
     doubts.extend(few.map(|n_samples| Warning::FewSamples {

@@ -14,7 +14,7 @@ use crate::{
     Error,
     model::{
         Report,
-        probe::{Verdict, Warning, YieldSeries},
+        probe::{Verdict, YieldSeries},
     },
     probe::{
         Policy,
@@ -96,13 +96,8 @@ pub(super) fn run(args: &YieldArgs) -> anyhow::Result<ExitCode> {
         .zip(&ran)
         .map(|(plan, ran)| series_of(plan, ran, &staged.record))
         .collect();
-    let are_locked = ran.iter().all(|ran| ran.results[0].is_locked);
-    let warnings = if are_locked {
-        Vec::new()
-    } else {
-        vec![Warning::NotLocked]
-    };
-    let report = staged.report(series, warnings);
+    let doubt = stage::lock_doubt(ran.iter().map(|ran| ran.results[0].is_locked));
+    let report = staged.report(series, doubt.into_iter().collect());
     let verdicts: Vec<&Verdict> = report.series.iter().map(|it| &it.verdict).collect();
     let render = |format| match format {
         Format::Text => report::yield_text(&report),

@@ -13,7 +13,7 @@ use latency_common::{
     hist::HistSlot,
 };
 
-use super::{output::Output, signals::Signals, targets::TargetOptions};
+use super::{output::Output, signals, targets::TargetOptions};
 use crate::{
     host,
     kernel::FlightSize,
@@ -165,14 +165,8 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             .filter_module("schedlat", log::LevelFilter::Debug)
             .init();
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     // Before anything else, so that a signal at any time ends in a report.
-    let signals = {
-        let _context = runtime.enter();
-        Signals::install()?
-    };
+    let (runtime, signals) = signals::runtime()?;
     Child::check(&args.command)?;
     args.check()?;
     let options = args.options()?;

@@ -8,7 +8,11 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use clap::{Args, ValueEnum};
 
 use super::{
-    alongside::record_while, command_run, output::Output, probe::Format, signals::Signals,
+    alongside::record_while,
+    command_run,
+    output::Output,
+    probe::Format,
+    signals::{self, Signals},
 };
 use crate::{
     Error,
@@ -69,13 +73,7 @@ impl ToolArg {
 
 /// Runs the tool and says whether its figures can be true; its own status wins.
 pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let signals = {
-        let _context = runtime.enter();
-        Signals::install()?
-    };
+    let (runtime, signals) = signals::runtime()?;
     let invocation = Invocation::of(&args.command, args.tool.map(ToolArg::tool))?;
     Child::check(&invocation.command)?;
     let mut output = Output::open(args.output.clone())?;
