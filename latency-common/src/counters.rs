@@ -78,8 +78,8 @@ pub struct TaskCounters {
     pub on_cpu_unaudited_ns: u64,
     /// Wakeups of a task that was running or queued: no wait begins.
     pub wakeups_not_asleep: u64,
-    /// Stints whose switch-in was not seen.
-    pub unseen_switch_ins: u64,
+    /// Time on a CPU of stints whose begin or end was not seen, in the kernel's account alone.
+    pub unseen_on_cpu_ns: u64,
     /// The waits of `classes` in the kernel's own account (`sched_info.run_delay`).
     pub kernel_ns: [u64; N_CLASSES],
     /// Who took the CPU.

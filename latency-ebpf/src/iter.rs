@@ -9,12 +9,16 @@ use aya_ebpf::{
     bindings::seq_file,
     helpers::{bpf_ktime_get_ns, generated::bpf_seq_write},
 };
-use latency_common::record::{TaskHeader, TaskPhase, TaskRecord};
+use latency_common::{
+    class::WaitClass,
+    counters::TaskCounters,
+    record::{TaskHeader, TaskPhase, TaskRecord},
+};
 
 use crate::{
     globals as g,
     maps::{ROW, timeline, word},
-    rows::{copy_counters, header},
+    rows::{copy_counters, header, runs_unseen},
     segment,
     select::reselect,
     state::{SELECTED, TaskState, WAS_SELECTED, lookup},
@@ -81,6 +85,15 @@ fn look_at_stolen(task: Task, state: &TaskState, header: &mut TaskHeader) {
     }
 }
 
+/// The wait that ended and the stint that goes on, as the kernel has counted them so far.
+#[inline(always)]
+fn add_unseen(task: Task, state: &TaskState, counters: &mut TaskCounters) {
+    counters.unseen_on_cpu_ns += task.sum_exec().wrapping_sub(state.last_sum_exec);
+    counters.classes[WaitClass::Unmeasured as usize].count += 1;
+    counters.kernel_ns[WaitClass::Unmeasured as usize] +=
+        task.run_delay().wrapping_sub(state.last_run_delay);
+}
+
 /// Times a row is read again because the task went on meanwhile.
 const MAX_READS: u32 = 4;
 
@@ -98,6 +111,9 @@ fn read_row(task: Task, state: &TaskState, row: &mut TaskRecord) {
             look_at_stolen(task, state, &mut row.header);
         }
         copy_counters(&raw mut row.counters, &raw const state.counters);
+        if runs_unseen(task, state) {
+            add_unseen(task, state, &mut row.counters);
+        }
         if state.version() == before {
             return;
         }

@@ -19,12 +19,19 @@ use crate::{
 /// The reader polls: waking it from under the runqueue lock would add wakeups to what is measured.
 pub(crate) const NO_WAKEUP: u64 = 1;
 
+/// Whether a task that seems to wait has the CPU: its switch-in fired no event.
+#[inline(always)]
+pub(crate) fn runs_unseen(task: Task, state: &TaskState) -> bool {
+    // While it is switched out it is on the CPU still, and queued already.
+    state.is_in(TaskPhase::Queued) && task.is_on_cpu() && task.last_queued() == 0
+}
+
 /// Who a task is and what it is doing.
 #[inline(always)]
 pub(crate) fn header(task: Task, state: &TaskState, now: u64) -> TaskHeader {
     let is_running = state.is_in(TaskPhase::Running);
     // A task whose switch-out fired no event would seem to run for ever.
-    let phase = if is_running && !task.is_on_cpu() {
+    let phase = if is_running && !task.is_on_cpu() || runs_unseen(task, state) {
         TaskPhase::Unknown as u8
     } else {
         state.phase

@@ -274,7 +274,7 @@ fn end_stint(switch: &Switch, state: &mut TaskState, timeline: Option<&Timeline>
         state.counters.on_cpu_ns += elapsed(state.since_ns, now);
         state.counters.kernel_on_cpu_ns += kernel_ns;
     } else {
-        state.counters.unseen_switch_ins += 1;
+        state.counters.unseen_on_cpu_ns += kernel_ns;
         book_unmeasured(state);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) extern "C" fn keep_unsent(counters: *const TaskCounters) -> u32 {
     total.kernel_on_cpu_ns += counters.kernel_on_cpu_ns;
     total.migrations += counters.migrations;
     total.wakeups_not_asleep += counters.wakeups_not_asleep;
-    total.unseen_switch_ins += counters.unseen_switch_ins;
+    total.unseen_on_cpu_ns += counters.unseen_on_cpu_ns;
     // Names do not merge: all go to the last row.
     for row in &counters.preemptors {
         if let Some(others) = total.preemptors.get_mut(N_PREEMPTORS - 1) {

@@ -183,10 +183,11 @@ fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
     );
     if let Some(hz) = report.host.hz {
         let expected = row.stats.on_cpu_ns * hz / 1_000_000_000;
-        // Whoever takes the CPU by a wakeup has it until a tick, which is then not the burner's, and a
-        // hypervisor that takes the CPU lets ticks fall out.
-        let switches = row.stats.switches.involuntary;
-        check::near("ticks", stolen.ticks, expected, 0.05, 10 + switches)?;
+        // Whoever takes the CPU by a wakeup has it until a tick, which is then not the burner's. A
+        // hypervisor that takes the CPU lets ticks fall out: then the timer rang less often too.
+        let (switches, missed) = (row.stats.switches.involuntary, report.audit.switches.missed);
+        let due = expected.min(rung);
+        check::near("ticks", stolen.ticks, due, 0.01, 10 + switches + missed)?;
     }
     let mean = stolen.tick_ns / stolen.ticks.max(1);
     assert!((200..200_000).contains(&mean), "{mean} ns a tick");

@@ -52,7 +52,7 @@ fn add(into: &mut Tally, from: &Tally) {
         kernel_on_cpu_ns,
         migrations,
         wakeups_not_asleep,
-        unseen_switch_ins,
+        unseen_on_cpu_ns,
         preemptors,
         attribution,
         open,
@@ -80,7 +80,7 @@ fn add(into: &mut Tally, from: &Tally) {
     into.kernel_on_cpu_ns += kernel_on_cpu_ns;
     into.migrations += migrations;
     into.wakeups_not_asleep += wakeups_not_asleep;
-    into.unseen_switch_ins += unseen_switch_ins;
+    into.unseen_on_cpu_ns += unseen_on_cpu_ns;
     into.preemptors.extend_from_slice(preemptors);
     add_attribution(&mut into.attribution, attribution);
     into.open.extend_from_slice(open);

@@ -81,6 +81,8 @@ pub struct Audit {
     pub on_cpu_ours_ns: u64,
     /// The kernel's.
     pub on_cpu_kernel_ns: u64,
+    /// The kernel's account of stints whose begin or end fired no event; we have none.
+    pub on_cpu_unseen_kernel_ns: u64,
     /// Ticks; only in the audit of the totals.
     #[serde(flatten)]
     pub ticks: Option<TickAudit>,

@@ -86,8 +86,8 @@ pub struct Tally {
     pub migrations: u64,
     /// Wakeups that ended no sleep.
     pub wakeups_not_asleep: u64,
-    /// Stints whose switch-in was not seen.
-    pub unseen_switch_ins: u64,
+    /// Time on a CPU of stints whose begin or end was not seen, in the kernel's account alone.
+    pub unseen_on_cpu_ns: u64,
     /// Who took the CPU.
     pub preemptors: Vec<PreemptorTally>,
     /// What the waits were made of.

@@ -87,7 +87,7 @@ pub(super) fn tally(counters: &TaskCounters, cgroups: &CgroupNames) -> Tally {
         kernel_on_cpu_ns: counters.kernel_on_cpu_ns,
         migrations: counters.migrations,
         wakeups_not_asleep: counters.wakeups_not_asleep,
-        unseen_switch_ins: counters.unseen_switch_ins,
+        unseen_on_cpu_ns: counters.unseen_on_cpu_ns,
         preemptors: preemptors(counters),
         attribution: attribution::tally(&counters.attribution, cgroups),
         ..Tally::default()

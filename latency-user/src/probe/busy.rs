@@ -332,6 +332,7 @@ mod tests {
             stop.now();
             spinner.join().unwrap()
         });
-        assert!(spin.ended_at_ns > spin.began_at_ns);
+        // It may have been stopped before its first turn.
+        assert!(spin.ended_at_ns >= spin.began_at_ns);
     }
 }

@@ -236,6 +236,7 @@ fn audit() -> Audit {
         },
         on_cpu_ours_ns: 9_000_000_000,
         on_cpu_kernel_ns: 9_001_000_000,
+        on_cpu_unseen_kernel_ns: 3_000_000,
         ticks: Some(TickAudit {
             ticks: 5_000,
             hrticks: 0,

@@ -66,6 +66,8 @@ pub struct Audit {
     pub on_cpu_ours_ns: u64,
     /// The kernel's.
     pub on_cpu_kernel_ns: u64,
+    /// The kernel's, of stints that we did not see.
+    pub on_cpu_unseen_kernel_ns: u64,
     /// Ticks handled.
     #[serde(default)]
     pub ticks: u64,

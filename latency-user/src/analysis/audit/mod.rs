@@ -150,6 +150,7 @@ fn audit(tally: &Tally, cpus: Option<&CpuTotals>, mut findings: Vec<Finding>) ->
         },
         on_cpu_ours_ns: audited_on_cpu_ns(tally),
         on_cpu_kernel_ns: tally.kernel_on_cpu_ns,
+        on_cpu_unseen_kernel_ns: tally.unseen_on_cpu_ns,
         ticks: cpus.map(|cpus| TickAudit {
             ticks: cpus.ticks,
             hrticks: cpus.hrticks,

@@ -27,7 +27,7 @@ pub(super) fn minus(later: &Tally, earlier: &Tally) -> Tally {
     growth!(later, earlier, Tally {
         voluntary, involuntary, yields, cancelled_sleeps, kernel_voluntary, kernel_involuntary,
         on_cpu_ns, on_cpu_unaudited_ns, kernel_on_cpu_ns, migrations, wakeups_not_asleep,
-        unseen_switch_ins;
+        unseen_on_cpu_ns;
         classes,
         latency: class_minus(&later.latency, &earlier.latency, latency_bounds),
         hists,

@@ -40,6 +40,12 @@ pub(super) fn render(audit: &Audit, detail: DetailLevel) -> String {
         audit.on_cpu_ours_ns,
         audit.on_cpu_kernel_ns,
     ));
+    rows.extend(two_accounts(
+        "of stints not seen",
+        String::new(),
+        0,
+        audit.on_cpu_unseen_kernel_ns,
+    ));
     table::aligned("<>>>>", &rows) + &switches(audit) + &ticks(audit) + &findings(audit)
 }
 

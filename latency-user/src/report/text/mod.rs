@@ -267,6 +267,7 @@ mod tests {
           after the tick                       10  39.9 ms       39.9 ms  0.00 %
           after losing the CPU to a wakeup      2   100 µs       99.9 µs  0.10 %
           time on a CPU                             9.00 s        9.00 s  0.01 %
+          of stints not seen                          0 ns       3.00 ms   100 %
           switches: voluntary 100 = 100, involuntary 12 = 12; all CPUs 349 + 12 missed, the kernel's 361 (± 2)
           ticks 5,000, slice timers 0, local timer interrupts of all causes 5,020
           note: the kernel's own account misses 3.00 ms of wakeup waits here
