@@ -1,6 +1,9 @@
 //! The recent past of each CPU: which tasks ran, which interrupts, and totals of the latter.
 
-use crate::interrupt::{N_CATEGORIES, Source};
+use crate::{
+    interrupt::{N_CATEGORIES, Source},
+    trace::Firing,
+};
 
 /// Stints kept: a power of two. A task that waits for one tick behind two that hand the CPU to each other
 /// as fast as they can waits through about as many.
@@ -241,14 +244,16 @@ pub struct Timeline {
     pub context_since_ns: u64,
     /// When a stack was last taken here.
     pub stack_at_ns: u64,
+    /// The timer whose callback runs; only where tasks are traced.
+    pub firing: Firing,
     /// Fills up to a cache line.
-    pub reserved_line: [u64; 5],
+    pub reserved_line: [u64; 2],
+    /// The last interrupts, by number modulo their count.
+    pub interrupts: [RecentInterrupt; N_RECENT_INTERRUPTS],
     /// The last stints, by number modulo their count.
     pub stints: [Stint; N_STINTS],
     /// Who those tasks are.
     pub faces: [Face; N_FACES],
-    /// The last interrupts, by number modulo their count.
-    pub interrupts: [RecentInterrupt; N_RECENT_INTERRUPTS],
 }
 
 const _: () = assert!(core::mem::offset_of!(Timeline, active) == 64);

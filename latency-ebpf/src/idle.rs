@@ -2,8 +2,6 @@
 //!
 //! Where it was not asked for, the verifier removes all of it.
 
-use core::intrinsics::{AtomicOrdering, atomic_xadd};
-
 use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
 use latency_common::idle::{IdleSums, IdleWord};
 
@@ -12,6 +10,7 @@ use crate::{
     maps::{IDLE_COUNTS, IDLE_SUMS},
     state::TaskState,
     task::Task,
+    words::add_atomically,
 };
 
 /// `TaskState::waits_for_idle` of a task that waits and is in the word.
@@ -78,7 +77,7 @@ pub(crate) fn wait_ends(state: &mut TaskState, now: u64) {
     {
         // SAFETY: the pointer comes from the map.
         let ns = unsafe { &raw mut (*sums).restricted_ns };
-        add(ns, now.saturating_sub(state.since_ns));
+        add_atomically(ns, now.saturating_sub(state.since_ns));
     }
     state.waits_for_idle = 0;
 }
@@ -91,24 +90,15 @@ fn change(by: u64, now: u64) -> u32 {
     };
     // SAFETY: the pointer comes from the map.
     let word = unsafe { &raw mut (*counts).word };
-    let before = IdleWord(add(word, by));
+    let before = IdleWord(add_atomically(word, by));
     let grown = before.plus(by).minimum().wrapping_sub(before.minimum());
     if grown != 0 {
         // SAFETY: as above.
         let sum = unsafe { &raw mut (*sums).sum };
-        add(sum, now.wrapping_mul(grown).wrapping_neg());
+        add_atomically(sum, now.wrapping_mul(grown).wrapping_neg());
     }
     // SAFETY: as above.
     let n_changes = unsafe { &raw mut (*sums).n_changes };
-    add(n_changes, 1);
+    add_atomically(n_changes, 1);
     0
-}
-
-/// Adds to a word that interrupts, or other CPUs, may be adding to; what it was before.
-///
-/// Not `Relaxed`: of that LLVM makes an addition that does not tell the word before.
-#[inline(always)]
-fn add(word: *mut u64, by: u64) -> u64 {
-    // SAFETY: the word lies in a map's value, at a multiple of eight bytes, and all writes are atomic.
-    unsafe { atomic_xadd::<_, _, { AtomicOrdering::SeqCst }>(word, by) }
 }

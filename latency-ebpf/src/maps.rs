@@ -18,7 +18,7 @@ use latency_common::{
     record::{Exits, N_LONGEST, TaskRecord},
     select::{Control, Glob, N_GLOBS},
     timeline::{N_STACKS, N_WORKS, StackKey, StackWeight, Timeline},
-    trace::{Firing, YieldCalls},
+    trace::YieldCalls,
 };
 
 use crate::state::TaskState;
@@ -111,10 +111,6 @@ pub(crate) static TRACE_RECORDS: RingBuf = RingBuf::with_byte_size(4096, 0);
 /// Threads of a yield probe, by thread id; user space fills it, and nothing is added later.
 #[map]
 pub(crate) static YIELD_CALLS: HashMap<u32, YieldCalls> = HashMap::with_max_entries(1, 0);
-
-/// The timer whose callback runs on each CPU.
-#[map]
-pub(crate) static FIRINGS: PerCpuArray<Firing> = PerCpuArray::with_max_entries(1, 0);
 
 /// Where the iterator puts a row together; one snapshot is taken at a time.
 #[map]

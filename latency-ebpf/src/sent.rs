@@ -1,7 +1,5 @@
 //! Culprits that find no row in the storage of the task that waited for them: user space keeps them.
 
-use core::intrinsics::{AtomicOrdering, atomic_xadd};
-
 use aya_ebpf::{
     bindings::{BPF_RB_AVAIL_DATA, BPF_RB_RING_SIZE},
     maps::ring_buf::RingBufEntry,
@@ -18,7 +16,7 @@ use crate::{
     given::{given, given_mut},
     maps::{RECORDS, SENDERS, count_loss},
     rows::NO_WAKEUP,
-    words::copy_name,
+    words::{add_atomically, copy_name},
 };
 
 /// Sends one stretch of a culprit that has not even a row of its name; 0 where there is no room.
@@ -120,8 +118,7 @@ fn new_sender() -> u64 {
     let Some(n_senders) = SENDERS.get_ptr_mut(0) else {
         return 0;
     };
-    // SAFETY: the word lies in a map's value, at a multiple of eight bytes, and all writes are atomic.
-    1 + unsafe { atomic_xadd::<_, _, { AtomicOrdering::SeqCst }>(n_senders, 1_u64) }
+    1 + add_atomically(n_senders, 1)
 }
 
 #[inline(always)]

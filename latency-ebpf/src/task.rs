@@ -207,9 +207,7 @@ impl Task {
         if g::REGS_SYSCALL_NR.read() == ABSENT || self.is_kthread() {
             return -1;
         }
-        // SAFETY: the typed task pointer is what the helper asks for.
-        let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
-        load(regs, &g::REGS_SYSCALL_NR)
+        load(self.saved_registers(), &g::REGS_SYSCALL_NR)
     }
 
     /// The first argument of the system call that the task is in.
@@ -218,9 +216,14 @@ impl Task {
         if g::REGS_FIRST_ARGUMENT.read() == ABSENT {
             return 0;
         }
+        load(self.saved_registers(), &g::REGS_FIRST_ARGUMENT)
+    }
+
+    /// Its registers when it entered the kernel.
+    #[inline(always)]
+    fn saved_registers(self) -> *const u8 {
         // SAFETY: the typed task pointer is what the helper asks for.
-        let regs = unsafe { bpf_task_pt_regs(self.as_ptr()) } as *const u8;
-        load(regs, &g::REGS_FIRST_ARGUMENT)
+        unsafe { bpf_task_pt_regs(self.as_ptr()) as *const u8 }
     }
 
     /// Whether the task is inside `sched_yield`.

@@ -3,7 +3,7 @@
 //!
 //! Where nothing is traced, the verifier removes all of it.
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_get_smp_processor_id};
 use latency_common::{
     class::WaitClass,
     config::{ABSENT, TRACED_TARGET},
@@ -14,7 +14,7 @@ use latency_common::{
 
 use crate::{
     globals as g,
-    maps::{FIRINGS, TARGET_TIDS, TRACE_RECORDS, count_loss},
+    maps::{TARGET_TIDS, TRACE_RECORDS, count_loss, timeline},
     rows::NO_WAKEUP,
     state::{TRACED, TaskState},
     task::{Task, load},
@@ -35,11 +35,11 @@ pub(crate) fn is_wanted(task: Task) -> bool {
 /// A record of a wait, in words.
 const TRACE_WAIT_WORDS: usize = size_of::<TraceWait>() / size_of::<u64>();
 
-/// The firing that this CPU is in.
+/// The firing that this CPU is in: on a line that its interrupts have just used.
 #[inline(always)]
 fn firing() -> Option<&'static mut Firing> {
-    // SAFETY: a per-CPU value, written by this CPU only.
-    FIRINGS.get_ptr_mut(0).map(|firing| unsafe { &mut *firing })
+    // SAFETY: the helper has no precondition.
+    timeline(unsafe { bpf_get_smp_processor_id() }).map(|timeline| &mut timeline.firing)
 }
 
 /// A timer's callback begins.

@@ -1,7 +1,9 @@
-//! Copying and clearing by words.
+//! Copying, clearing and adding by words.
 //!
 //! The compiler turns plain loops and assignments of this size into calls of `memcpy` and `memset`,
 //! which go byte by byte here.
+
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 /// Copies all words.
 #[inline(always)]
@@ -19,6 +21,15 @@ pub(crate) fn clear<const N: usize>(words: &mut [u64; N]) {
         // SAFETY: a valid reference.
         unsafe { core::ptr::write_volatile(word, 0) };
     }
+}
+
+/// Adds to a word of a map that interrupts, or other CPUs, may be adding to; what it was before.
+///
+/// Not `Relaxed`: of that LLVM makes an addition that does not tell the word before.
+#[inline(always)]
+pub(crate) fn add_atomically(word: *mut u64, by: u64) -> u64 {
+    // SAFETY: the word lies in a map's value, at a multiple of eight bytes, and all writes are atomic.
+    unsafe { atomic_xadd::<_, _, { AtomicOrdering::SeqCst }>(word, by) }
 }
 
 /// Copies a name.
