@@ -148,13 +148,14 @@ fn c112_a_burners_own_log_of_its_gaps_agrees_with_its_waits() -> Result<()> {
     // It ends with its target.
     let report = recording.finish()?.success()?.report()?;
     let stats = &report.task(tid)?.stats;
-    // Attaching took part of the logger's time: compare rates.
+    // Attaching took part of the logger's time: compare rates. Slices are of one length as long as
+    // nobody else comes, which is not the same in both windows.
     let gaps = truth.number("gaps")?;
     let missing_ns = truth.number("sum_ns")?;
     let tick = stats.cause("tick");
     let hrtick = stats.cause("hrtick");
     let mean = (tick.sum_ns + hrtick.sum_ns) / (tick.count + hrtick.count).max(1);
-    check::near("mean gap", mean, missing_ns / gaps, 0.03, 0)?;
+    check::near("mean gap", mean, missing_ns / gaps, 0.1, 0)?;
     let longest = truth.number("max_ns")?;
     assert!(
         longest + 100_000 >= stats.waits.max_ns(),

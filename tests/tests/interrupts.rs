@@ -68,10 +68,10 @@ fn noise() -> Result<Vec<Load>> {
     let binary = workload_binary()?;
     let directory = binary.parent().context("a binary in no directory")?;
     [
-        "datagrams 30 --cpu 0",
-        "interrupted 30 --cpu 1 --peer-cpu 0",
-        "pipe 30 --cpu 0 --peer-cpu 1",
-        &format!("dirty-pages 30 {}", directory.display()),
+        "datagrams 30 --cpu 0 --nice -15",
+        "interrupted 30 --cpu 1 --peer-cpu 0 --nice -15",
+        "pipe 30 --cpu 0 --peer-cpu 1 --nice -15",
+        &format!("dirty-pages 30 {} --nice -15", directory.display()),
     ]
     .into_iter()
     .map(Load::workload)

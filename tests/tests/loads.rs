@@ -134,9 +134,15 @@ fn an_interrupted_spinner_misses_time_for_each_interrupt() -> Result<()> {
     let truth = Load::workload("interrupted 1 --cpu 1 --peer-cpu 0 --nice -15")?.truth()?;
     let taken = InterruptCounts::of_cpu(1)?.since(&before).hard["CAL"];
     let calls = truth.number("interrupts")?;
-    check::near("interrupts", taken, calls, 0.05, 1_000)?;
+    // While somebody else has its CPU no call comes through; those of others come on top.
+    let present = check::ratio(truth.counters.exec_ns, 1_000_000_000);
+    let reached = check::ratio(taken, calls);
+    assert!(
+        reached >= 0.9 * present && taken <= calls + calls / 20 + 1_000,
+        "{taken} interrupts of {calls} calls, {present:.3} of the time on the CPU"
+    );
     let gaps = truth.number("gaps")?;
-    assert!(gaps >= calls * 9 / 10, "{gaps} gaps of {calls} interrupts");
+    check::share("gaps", gaps, taken.min(calls), 0.9)?;
     Ok(())
 }
 
