@@ -9,7 +9,7 @@ mod periodic;
 mod reason;
 mod throughput;
 
-use latency_common::hist::bucket_low_ns;
+use latency_common::hist::{bucket_high_ns, bucket_low_ns};
 
 use self::reason::Reasons;
 use super::Tool;
@@ -92,6 +92,19 @@ fn n_longer(buckets: &Buckets, ns: u64) -> u64 {
         .iter()
         .filter(|(bucket, _)| bucket_low_ns(usize::from(*bucket)) > ns);
     longer.map(|(_, n)| n).sum::<u64>() + buckets.overflow
+}
+
+/// What the longest `n` samples take together at most; none is longer than `max_ns`.
+fn longest_ns(buckets: &Buckets, n: u64, max_ns: u64) -> u64 {
+    let mut left = n.saturating_sub(buckets.overflow);
+    let mut sum_ns = n.min(buckets.overflow).saturating_mul(max_ns);
+    for &(bucket, count) in buckets.counts.iter().rev() {
+        let longest_ns = bucket_high_ns(usize::from(bucket)).min(max_ns);
+        let taken = count.min(left);
+        sum_ns = sum_ns.saturating_add(taken.saturating_mul(longest_ns));
+        left -= taken;
+    }
+    sum_ns
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Probes of timers: every sample is a wakeup, and every period should have one.
 
-use super::{n_longer, reason::Reasons};
+use super::{longest_ns, n_longer, reason::Reasons};
 use crate::{
     model::{ClaimedSeries, SeenThread},
     reconcile::foreign::Tool,
@@ -138,14 +138,15 @@ fn lower_bounds(
             reasons,
         );
     }
-    if let (Some(mean_ns), false) = (claimed.mean_ns, is_prefix) {
-        mean(mean_ns, series, thread, reasons);
-    }
     if is_prefix {
         return;
     }
     let n_others = saw.count.saturating_sub(series.taken.unwrap_or(saw.count));
+    // Some samples may not have been seen: then the others are more than the difference.
     let allowed = n_others + OTHER_WAKEUPS / 10;
+    if let Some(mean_ns) = claimed.mean_ns {
+        mean(mean_ns, series, thread, allowed, reasons);
+    }
     if let Some(max_ns) = claimed.max_ns {
         let longer = n_longer(&thread.latency_buckets, max_ns + cut_ns);
         if longer > allowed {
@@ -174,10 +175,16 @@ fn lower_bounds(
 }
 
 /// The kernel's sum without what may be no samples must not be above the tool's.
-fn mean(mean_ns: u64, series: &ClaimedSeries, thread: &SeenThread, reasons: &mut Reasons) {
+fn mean(
+    mean_ns: u64,
+    series: &ClaimedSeries,
+    thread: &SeenThread,
+    n_others: u64,
+    reasons: &mut Reasons,
+) {
     let saw = thread.wakeup_latency;
     let taken = series.taken.unwrap_or(saw.count);
-    let others_ns = saw.count.saturating_sub(taken).saturating_mul(saw.max_ns);
+    let others_ns = longest_ns(&thread.latency_buckets, n_others, saw.max_ns);
     let sum_ns = saw
         .mean_ns
         .saturating_mul(saw.count)

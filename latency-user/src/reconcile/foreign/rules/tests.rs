@@ -105,6 +105,17 @@ fn periods_that_passed_while_it_was_stopped_are_omitted() {
 }
 
 #[test]
+fn a_long_wait_of_its_start_is_no_sample() {
+    // Eight samples were not seen, so there are fewer wakeups than samples.
+    let mut started_late = latencies(1992);
+    started_late[0] = 700 * MS;
+    assert_eq!(
+        judged(series(2000, (5, 13, 90)), thread(2001, &started_late)),
+        (Agreement::Agrees, vec![])
+    );
+}
+
+#[test]
 fn figures_below_the_kernels_cannot_be_true() {
     let seen = || thread(2001, &latencies(2003));
     let min = ClaimedLatency {
