@@ -18,6 +18,10 @@ pub struct ReschedBits {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Version, major and minor.
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", test)),
+        expect(dead_code, reason = "only the bits of x86 depend on it")
+    )]
     pub(super) version: (u32, u32),
     /// `__resched_curr(rq, tif)`: lazy preemption is in the mainline code.
     pub(super) has_mainline_lazy: bool,
