@@ -16,6 +16,7 @@ mod build_ebpf;
 mod check_ebpf;
 mod ci;
 mod debian;
+mod dist;
 #[path = "../../latency-user/ebpf_digest.rs"]
 mod ebpf_digest;
 mod overhead;
@@ -52,6 +53,8 @@ enum Task {
     Test(test::Arguments),
     /// Runs `check`, then `test`
     Ci,
+    /// Builds the stripped binary and the Debian package, and tries that in a clean system
+    Dist,
     /// Measures what schedlat adds to each switch, against other tools
     Overhead(overhead::Arguments),
     /// Runs the guest's checks on other kernels in emulated machines
@@ -76,6 +79,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Check => ci::check(),
         Task::Test(arguments) => test::test(arguments),
         Task::Ci => ci::ci(),
+        Task::Dist => dist::dist(),
         Task::Overhead(arguments) => overhead::overhead(arguments),
         Task::Vm(arguments) => vm::vm(arguments),
     }

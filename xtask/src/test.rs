@@ -89,6 +89,8 @@ fn unit_tests(filter: &[String]) -> Result<()> {
             "--package",
             "latency-user",
             "--package",
+            "latency-manual",
+            "--package",
             "xtask",
         ])
         .arg("--")

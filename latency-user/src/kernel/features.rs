@@ -10,7 +10,7 @@ use aya::{
 };
 use latency_common::config::Detail;
 
-use super::{btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::Addresses};
+use super::{arch, btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::Addresses};
 use crate::Error;
 
 /// The feature that names the functions of kernel stacks.
@@ -154,7 +154,7 @@ impl Features {
             self.tick_feature(rights),
             optional(
                 "cause: yield",
-                types.offset_of("pt_regs", syscall_member()).is_some(),
+                types.offset_of("pt_regs", arch::SYSCALL_MEMBER).is_some(),
                 "by the system call's number in the saved registers",
                 "the saved registers are not known",
                 "x86-64 or arm64",
@@ -348,14 +348,6 @@ fn has_scheduler_events(types: &KernelTypes) -> bool {
     ]
     .iter()
     .all(|name| types.has_tracepoint(name))
-}
-
-const fn syscall_member() -> &'static str {
-    if cfg!(target_arch = "aarch64") {
-        "syscallno"
-    } else {
-        "orig_ax"
-    }
 }
 
 fn feature(

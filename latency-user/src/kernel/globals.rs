@@ -6,7 +6,7 @@
 use aya::EbpfLoader;
 use latency_common::config::ABSENT;
 
-use super::btf::KernelTypes;
+use super::{arch, btf::KernelTypes};
 use crate::Error;
 
 /// Values to set before load.
@@ -62,8 +62,8 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("CFS_RQ_RQ", "cfs_rq", "rq"),
     ("RQ_NR_SWITCHES", "rq", "nr_switches"),
     ("WORK_FUNCTION", "work_struct", "func"),
-    ("REGS_SYSCALL_NR", "pt_regs", SYSCALL_MEMBER),
-    ("REGS_FIRST_ARGUMENT", "pt_regs", ARGUMENT_MEMBER),
+    ("REGS_SYSCALL_NR", "pt_regs", arch::SYSCALL_MEMBER),
+    ("REGS_FIRST_ARGUMENT", "pt_regs", arch::ARGUMENT_MEMBER),
 ];
 
 /// The time that a queue's tasks were out of quota, and since when they are: its names, the newest
@@ -73,16 +73,6 @@ const QUOTA_ACCOUNTS: [(&str, &str); 3] = [
     ("throttled_clock_pelt_time", "throttled_clock_pelt"),
     ("throttled_clock_task_time", "throttled_clock_task"),
 ];
-
-#[cfg(target_arch = "x86_64")]
-const SYSCALL_MEMBER: &str = "orig_ax";
-#[cfg(target_arch = "aarch64")]
-const SYSCALL_MEMBER: &str = "syscallno";
-
-#[cfg(target_arch = "x86_64")]
-const ARGUMENT_MEMBER: &str = "di";
-#[cfg(target_arch = "aarch64")]
-const ARGUMENT_MEMBER: &str = "orig_x0";
 
 impl Globals {
     /// Looks up every offset.

@@ -1,5 +1,6 @@
 //! The only room that knows aya: type information, feature detection, the loaded object, its maps.
 
+mod arch;
 pub mod btf;
 mod bytes;
 mod features;

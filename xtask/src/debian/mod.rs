@@ -5,4 +5,4 @@
 
 pub(crate) mod archive;
 pub(crate) mod install;
-mod sources;
+pub(crate) mod sources;

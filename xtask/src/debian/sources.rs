@@ -11,16 +11,16 @@ use anyhow::{Context as _, Result};
 
 /// One configured archive: an address, the suites taken from it, and how it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
-    pub(super) uri: String,
+pub(crate) struct Source {
+    pub(crate) uri: String,
     suites: Vec<String>,
-    pub(super) signed_by: Option<String>,
-    pub(super) trusted: bool,
+    pub(crate) signed_by: Option<String>,
+    pub(crate) trusted: bool,
 }
 
 impl Source {
     /// The mirror that has `suite`: the security archive for `*-security`, else the main one.
-    pub(super) fn for_suite(suite: &str) -> Result<Self> {
+    pub(crate) fn for_suite(suite: &str) -> Result<Self> {
         let sources = configured(Path::new("/etc/apt"))?;
         pick(&sources, suite).cloned().with_context(|| {
             format!(
