@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// How long attaching may take; an emulated machine is slow.
-const ATTACH_LIMIT: Duration = Duration::from_mins(1);
+const ATTACH_LIMIT: Duration = Duration::from_mins(3);
 /// How long a recording may take to end once it has been asked to.
-const END_LIMIT: Duration = Duration::from_mins(1);
+const END_LIMIT: Duration = Duration::from_mins(3);
 
 /// A command line of schedlat.
 #[derive(Clone, Debug)]

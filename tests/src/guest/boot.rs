@@ -13,9 +13,10 @@ use rustix::{
 };
 
 /// Source and type of each file system, and where it belongs.
-const MOUNTS: [(&str, &str); 5] = [
+const MOUNTS: [(&str, &str); 6] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
+    ("debugfs", "/sys/kernel/debug"),
     ("devtmpfs", "/dev"),
     ("tmpfs", "/tmp"),
     ("cgroup2", "/sys/fs/cgroup"),
@@ -53,12 +54,29 @@ pub(super) fn set_up() -> Result<()> {
     Ok(())
 }
 
+/// Which list of checks the machine was booted for.
+pub(super) fn wanted_checks() -> Result<String> {
+    let words = fs::read_to_string("/proc/cmdline").context("cannot read /proc/cmdline")?;
+    let mut wanted = words
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("schedlat.checks="));
+    let wanted = wanted
+        .next()
+        .context("no schedlat.checks= in the command line")?;
+    Ok(wanted.to_owned())
+}
+
 /// Release of the running kernel.
 pub(super) fn kernel_release() -> String {
     rustix::system::uname()
         .release()
         .to_string_lossy()
         .into_owned()
+}
+
+/// Whether the kernel is built with `PREEMPT_RT`.
+pub(super) fn is_real_time() -> Result<bool> {
+    Ok(fs::exists("/sys/kernel/realtime")?)
 }
 
 /// Everything the kernel has logged so far.
