@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rustix::{
-    mount::{MountFlags, mount},
+    mount::{MountFlags, UnmountFlags, mount, unmount},
     system::{RebootCommand, reboot},
 };
 
@@ -16,7 +16,7 @@ use rustix::{
 const MOUNTS: [(&str, &str); 6] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
-    ("debugfs", "/sys/kernel/debug"),
+    ("debugfs", DEBUGFS),
     ("devtmpfs", "/dev"),
     ("tmpfs", "/tmp"),
     ("cgroup2", "/sys/fs/cgroup"),
@@ -52,6 +52,32 @@ pub(super) fn set_up() -> Result<()> {
         unsafe { std::env::set_var(variable, program) };
     }
     Ok(())
+}
+
+/// Takes debugfs away until this is dropped.
+pub(super) struct WithoutDebugfs;
+
+const DEBUGFS: &str = "/sys/kernel/debug";
+
+impl WithoutDebugfs {
+    pub(super) fn take() -> Result<Self> {
+        // The kernel mounts tracefs inside it.
+        unmount(DEBUGFS, UnmountFlags::DETACH).context("cannot unmount debugfs")?;
+        Ok(Self)
+    }
+}
+
+impl Drop for WithoutDebugfs {
+    fn drop(&mut self) {
+        // Without it the checks that follow fail, and say so.
+        drop(mount(
+            "debugfs",
+            DEBUGFS,
+            "debugfs",
+            MountFlags::empty(),
+            None,
+        ));
+    }
 }
 
 /// Which list of checks the machine was booted for.

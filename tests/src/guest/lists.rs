@@ -30,6 +30,10 @@ const ALL: List = &[
         preemption::probe_compares,
     ),
     (
+        "a_preemption_model_that_is_not_put_back_is_told",
+        preemption::failure_is_told,
+    ),
+    (
         "causes_are_right_under_every_preemption_model",
         preemption::causes_are_right,
     ),

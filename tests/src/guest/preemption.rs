@@ -1,14 +1,23 @@
 //! The preemption models that a kernel can be switched to: the probe compares them by one command,
 //! and causes are told under each.
 
-use std::{fs, time::Duration};
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::checks::{check_counts, is_named, last_cpu};
+use super::{
+    boot::WithoutDebugfs,
+    checks::{check_counts, is_named, last_cpu},
+};
 use crate::{check, load::Load, observe::Observed, probe, schedlat::Schedlat};
 
 const CONTROL: &str = "/sys/kernel/debug/sched/preempt";
+
+/// A probe attaches before it switches, which takes an emulated machine long.
+const SWITCH_LIMIT: Duration = Duration::from_mins(3);
 
 /// All that the product knows.
 const MODELS: [&str; 4] = ["none", "voluntary", "full", "lazy"];
@@ -33,11 +42,10 @@ impl Models {
         plain.split_whitespace().any(|word| word == model)
     }
 
-    /// Switches to a model until this is dropped.
-    fn switch(&self, model: &str) -> Result<PutBack> {
+    /// Puts the model that is in force back when it is dropped.
+    fn put_back(&self) -> Result<PutBack> {
         let (_, from) = self.shown.split_once('(').context("no model in force")?;
         let (before, _) = from.split_once(')').context("no model in force")?;
-        fs::write(CONTROL, model).with_context(|| format!("cannot switch to {model}"))?;
         Ok(PutBack(before.to_owned()))
     }
 }
@@ -92,6 +100,37 @@ pub(super) fn probe_compares() -> Result<String> {
     Ok(format!("{} measured", measured.join(", ")))
 }
 
+/// Nobody can write the old model while debugfs is away, so that the probe has to tell.
+pub(super) fn failure_is_told() -> Result<String> {
+    let Some(models) = Models::read()? else {
+        return Ok("this kernel has one model".to_owned());
+    };
+    let other = if models.shown.contains("(full)") {
+        "lazy"
+    } else {
+        "full"
+    };
+    if !models.has(other) {
+        return Ok("this kernel has one model".to_owned());
+    }
+    let _put_back = models.put_back()?;
+    let line = format!("wake --preempt {other} --cpu 1 --interval 20ms --for 2s");
+    let running = probe::probe(&line).spawn()?;
+    let began = Instant::now();
+    while fs::read_to_string(CONTROL)? == models.shown {
+        ensure!(began.elapsed() < SWITCH_LIMIT, "nobody switched to {other}");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let away = WithoutDebugfs::take()?;
+    let outcome = running.finish()?.success()?;
+    drop(away);
+    let document = probe::Document::<probe::WakeSeries>::of("wake", &outcome)?;
+    let warnings = document.whole["warnings"].to_string();
+    ensure!(document.warns("model_not_put_back"), "{warnings}");
+    ensure!(fs::read_to_string(CONTROL)? != models.shown);
+    Ok(String::new())
+}
+
 /// Two burners, one of them inside long system calls, lose the CPU to one another when a timer ends
 /// their slice, and to a real-time task because it is of a higher class, whatever the model.
 pub(super) fn causes_are_right() -> Result<String> {
@@ -100,7 +139,8 @@ pub(super) fn causes_are_right() -> Result<String> {
     };
     let mut said = Vec::new();
     for model in MODELS.into_iter().filter(|model| models.has(model)) {
-        let _switched = models.switch(model)?;
+        let _put_back = models.put_back()?;
+        fs::write(CONTROL, model).with_context(|| format!("cannot switch to {model}"))?;
         said.push(causes_under(model).with_context(|| format!("under preempt={model}"))?);
     }
     ensure!(fs::read_to_string(CONTROL)? == models.shown);

@@ -45,7 +45,7 @@ fn pairs() -> Result<Vec<(&'static str, [u64; 2])>> {
 /// The probe finds every placement by itself, its threads run there, and wakeups go there.
 pub(super) fn pingpong() -> Result<String> {
     let line = format!(
-        "pingpong --transport pipe --placement {} --runs 1 --for 1s --strict",
+        "pingpong --cpu 0-7 --transport pipe --placement {} --runs 1 --for 1s --strict",
         PLACEMENTS.join(",")
     );
     let document = probe::probe(&line).run()?.success()?.only_document()?;

@@ -58,7 +58,8 @@ pub(crate) fn fetch(plan: Plan<'_>) -> Result<Kernel> {
 /// The suites that may have `series`; a series that left stable lives in the archive's past.
 fn suites(series: &str) -> &'static [&'static str] {
     match series {
-        "5.10" => &["bullseye-security", "bullseye"],
+        // Past its support a release's security archive loses its packages before its lists.
+        "5.10" => &["bullseye"],
         "6.1" => &["bookworm-security", "bookworm"],
         "6.12" => &[
             "trixie-security",

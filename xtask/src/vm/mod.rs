@@ -77,7 +77,9 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
         let plan = Plan::of(series);
         match kernel::fetch(plan) {
             Ok(kernel) => kernels.push((plan, kernel)),
-            Err(error) if arguments.allow_missing => println!("vm {series}: skipped: {error:#}"),
+            Err(error) if arguments.allow_missing || plan.is_optional() => {
+                println!("vm {series}: skipped: {error:#}")
+            }
             Err(error) => {
                 eprintln!("vm {series}: cannot fetch the kernel: {error:#}");
                 failed.push(series.as_str());
