@@ -64,7 +64,8 @@ impl Drop for PutBack {
 /// measured, each that it lacks is told, and the old one is put back.
 pub(super) fn probe_compares() -> Result<String> {
     let all = MODELS.join(",");
-    let line = format!("--preempt {all} --load none,cpu --cpu 1 --interval 20ms --for 1s");
+    let line =
+        format!("--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --for 1s");
     let Some(models) = Models::read()? else {
         let outcome = probe::probe(&format!("wake {line}")).run()?;
         outcome.fails_with(1, &[CONTROL])?;
@@ -114,7 +115,7 @@ pub(super) fn failure_is_told() -> Result<String> {
         return Ok("this kernel has one model".to_owned());
     }
     let _put_back = models.put_back()?;
-    let line = format!("wake --preempt {other} --cpu 1 --interval 20ms --for 2s");
+    let line = format!("wake --preempt {other} --policy other --cpu 1 --interval 20ms --for 2s");
     let running = probe::probe(&line).spawn()?;
     let began = Instant::now();
     while fs::read_to_string(CONTROL)? == models.shown {

@@ -78,7 +78,7 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
         match kernel::fetch(plan) {
             Ok(kernel) => kernels.push((plan, kernel)),
             Err(error) if arguments.allow_missing || plan.is_optional() => {
-                println!("vm {series}: skipped: {error:#}")
+                println!("vm {series}: skipped: {error:#}");
             }
             Err(error) => {
                 eprintln!("vm {series}: cannot fetch the kernel: {error:#}");
