@@ -94,6 +94,14 @@ pub(super) fn kernel_release() -> String {
         .into_owned()
 }
 
+/// The first number of the kernel's release.
+pub(super) fn kernel_major() -> Result<u32> {
+    let release = kernel_release();
+    let major = release.split('.').next().unwrap_or_default();
+    let named = || format!("'{release}' is no release");
+    major.parse().with_context(named)
+}
+
 /// Whether the kernel is built with `PREEMPT_RT`.
 pub(super) fn is_real_time() -> Result<bool> {
     Ok(fs::exists("/sys/kernel/realtime")?)

@@ -5,7 +5,7 @@ use std::{fs, thread, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
-use super::checks::{check_counts, last_cpu};
+use super::checks::{FEW, check_counts, last_cpu};
 use crate::{
     load::Load,
     report::{Interval, Report},
@@ -47,7 +47,7 @@ pub(super) fn steps() -> Result<String> {
     );
     let longest = report.totals.waits.max_ns();
     ensure!(longest <= window_ns, "a wait of {longest} ns");
-    ensure!(report.task(load.pid())?.stats.waits.wakeup.count > 10);
+    ensure!(report.task(load.pid())?.stats.waits.wakeup.count > FEW);
     let intervals = Interval::among(&documents)?;
     let mut end_ns = report.window.start_at_ns;
     for interval in &intervals {

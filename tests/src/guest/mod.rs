@@ -9,6 +9,7 @@ mod checks;
 mod clocks;
 mod hotplug;
 mod lists;
+mod pauses;
 mod preemption;
 mod refusal;
 mod topology;
@@ -43,8 +44,10 @@ pub fn main() -> Result<()> {
 /// Runs every check of the list that the machine was booted for, also after one has failed.
 fn run_checks() -> Result<bool> {
     say(&format!("guest: kernel {}", boot::kernel_release()));
+    pauses::watch();
     let mut all_passed = true;
     for (name, check) in lists::list(&boot::wanted_checks()?)? {
+        pauses::reset();
         let start = Instant::now();
         let outcome = catch_unwind(check).unwrap_or_else(|_| Err(anyhow!("it panicked")));
         let took_s = start.elapsed().as_secs();

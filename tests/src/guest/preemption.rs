@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{
     boot::WithoutDebugfs,
-    checks::{check_counts, is_named, last_cpu},
+    checks::{FEW, check_counts, is_named, last_cpu},
 };
 use crate::{check, load::Load, observe::Observed, probe, schedlat::Schedlat};
 
@@ -65,7 +65,7 @@ impl Drop for PutBack {
 pub(super) fn probe_compares() -> Result<String> {
     let all = MODELS.join(",");
     let line =
-        format!("--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --for 1s");
+        format!("--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --for 2s");
     let Some(models) = Models::read()? else {
         let outcome = probe::probe(&format!("wake {line}")).run()?;
         outcome.fails_with(1, &[CONTROL])?;
@@ -86,7 +86,7 @@ pub(super) fn probe_compares() -> Result<String> {
         let loads: Vec<_> = series.iter().map(|it| it.load.as_str()).collect();
         ensure!(loads == ["none", "cpu"], "{model}: {loads:?}");
         for it in series {
-            ensure!(it.samples.matched > 10, "{model}: {:?}", it.samples);
+            ensure!(it.samples.matched > FEW, "{model}: {:?}", it.samples);
             ensure!(it.disagreement.max_ns <= 100, "{model}: {it:?}");
         }
         measured.push(model);
@@ -159,7 +159,7 @@ fn causes_under(model: &str) -> Result<String> {
     for (mine, fellow) in [(ids[0], ids[1]), (ids[1], ids[0])] {
         let row = observed.report.task(mine)?;
         let slices = check::loses_to_fellow(&row.stats, fellow, &["tick", "hrtick"], 0.95)?;
-        ensure!(slices > 10, "only {slices} slices");
+        ensure!(slices > FEW, "only {slices} slices");
     }
     let higher = ids.map(|tid| {
         let row = observed.report.task(tid)?;
@@ -172,7 +172,7 @@ fn causes_under(model: &str) -> Result<String> {
         count += of_one.0;
         named += of_one.1;
     }
-    ensure!(count > 10, "a real-time task took the CPU {count} times");
+    ensure!(count > FEW, "a real-time task took the CPU {count} times");
     check::share("losses to a higher class by its task", named, count, 0.9)?;
     let document = Schedlat::command("doctor").args("--format json").run()?;
     let told = document.only_document()?["host"]["preemption"].to_string();

@@ -5,7 +5,7 @@ use std::{fs, thread, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::checks::{check_counts, is_named};
+use super::checks::{FEW, check_counts, is_named};
 use crate::{check, load::Load, probe, report::Report, schedlat::Schedlat};
 
 /// A relation of two CPUs, in the words of `--placement`.
@@ -108,7 +108,7 @@ pub(super) fn wakeups() -> Result<String> {
                 _ => cache,
             };
         }
-        ensure!(all > 50, "{placement}: {all} wakeups");
+        ensure!(all > FEW, "{placement}: {all} wakeups");
         // A signal of the recorder's or a timer may wake one of them, too.
         check::share(placement, of_class, all, 0.98)?;
         said.push(format!("{placement} {of_class}/{all}"));
@@ -140,7 +140,7 @@ pub(super) fn remote_preemption() -> Result<String> {
     let report = record(&burner, 4_000)?;
     let row = report.task(burner.pid())?;
     let count = row.stats.cause("higher_class").count;
-    ensure!(count > 20, "{:?}", row.stats.causes);
+    ensure!(count > FEW, "{:?}", row.stats.causes);
     let named = is_named(row, "higher_class", "wakee");
     check::share("losses to the woken task", named, count, 0.9)?;
     Ok(format!("{count} waits"))
