@@ -19,7 +19,7 @@ use crate::{
     truth::n_cpus,
 };
 
-/// How long a recording lasts, by the guest's clock. Loads last for 600 s: they are ended when their
+/// How long a recording lasts, by the guest's clock. Loads last for an hour: they are ended when their
 /// value is dropped, and must not end before, however slow the machine.
 const SECONDS: Duration = Duration::from_secs(3);
 
@@ -87,7 +87,7 @@ fn observe(kinds: &[&str]) -> Result<(Observed, Vec<Load>)> {
 }
 
 pub(super) fn record_everything() -> Result<String> {
-    let _load = Load::workload("burn 600")?;
+    let _load = Load::workload("burn 3600")?;
     let outcome = Schedlat::record().lasting(3.0).run()?.success()?;
     let report = outcome.report()?;
     check_counts(&report)?;
@@ -96,11 +96,11 @@ pub(super) fn record_everything() -> Result<String> {
 }
 
 pub(super) fn burners() -> Result<String> {
-    slices_of("burn 600")
+    slices_of("burn 3600")
 }
 
 pub(super) fn system_callers() -> Result<String> {
-    slices_of("burn-syscall 600")
+    slices_of("burn-syscall 3600")
 }
 
 /// The rows of two loads, each with the thread id of the other.
@@ -124,7 +124,7 @@ fn slices_of(kind: &str) -> Result<String> {
 }
 
 pub(super) fn yielders() -> Result<String> {
-    let (observed, _loads) = observe(&["yield 600", "yield 600"])?;
+    let (observed, _loads) = observe(&["yield 3600", "yield 3600"])?;
     for (row, other) in fellows(&observed)? {
         check::loses_to_fellow(&row.stats, other, &["yield"], 0.95)?;
     }
@@ -135,8 +135,8 @@ pub(super) fn yielders() -> Result<String> {
 }
 
 pub(super) fn real_time() -> Result<String> {
-    let fifo = "periodic 600 --interval-us 5000 --work-us 200 --fifo 50 --name rt-periodic";
-    let (observed, loads) = observe(&["burn 600", fifo])?;
+    let fifo = "periodic 3600 --interval-us 5000 --work-us 200 --fifo 50 --name rt-periodic";
+    let (observed, loads) = observe(&["burn 3600", fifo])?;
     let (row, _) = observed.main_of(&loads[0])?;
     let higher = row.stats.cause("higher_class");
     ensure!(higher.count > FEW, "{:?}", row.stats.causes);
@@ -160,7 +160,7 @@ pub(super) fn is_named(row: &Row, cause: &str, comm: &str) -> u64 {
 
 pub(super) fn pipe() -> Result<String> {
     let cpu = last_cpu()?;
-    let load = Load::workload(&format!("pipe 600 --cpu {cpu} --peer-cpu {cpu}"))?;
+    let load = Load::workload(&format!("pipe 3600 --cpu {cpu} --peer-cpu {cpu}"))?;
     let observed = Observed::roughly(&[&load], SECONDS)?;
     check_counts(&observed.report)?;
     // Read at the same instants, unlike the counters around the recording.
@@ -181,8 +181,8 @@ pub(super) fn pipe() -> Result<String> {
 pub(super) fn cgroup_selects() -> Result<String> {
     let group = Cgroup::v2("outer")?;
     let inner = group.child("inner")?;
-    let line = format!("burn 600 --cgroup {}", inner.directory().display());
-    let (inside, _outside) = (Load::workload(&line)?, Load::workload("burn 600")?);
+    let line = format!("burn 3600 --cgroup {}", inner.directory().display());
+    let (inside, _outside) = (Load::workload(&line)?, Load::workload("burn 3600")?);
     let report = Schedlat::record()
         .cgroup(group.directory())
         .lasting(2.0)
@@ -213,7 +213,7 @@ pub(super) fn cgroup_throttles() -> Result<String> {
     group.limit(Duration::from_millis(20), Duration::from_millis(100))?;
     let cpu = last_cpu()?;
     let line = format!(
-        "burn 600 --cpu {cpu} --cgroup {}",
+        "burn 3600 --cpu {cpu} --cgroup {}",
         group.directory().display()
     );
     let load = Load::workload(&line)?;
@@ -243,7 +243,7 @@ pub(super) fn cgroup_throttles() -> Result<String> {
 }
 
 pub(super) fn flight() -> Result<String> {
-    let _load = Load::workload("burn 600")?;
+    let _load = Load::workload("burn 3600")?;
     let recording = Schedlat::record().args(FLIGHT).lasting(2.0);
     let document = recording.run()?.success()?.documents()?.pop();
     let document = document.context("no document")?;
@@ -271,12 +271,12 @@ pub(super) fn probe_wake() -> Result<String> {
 /// has one more of them than a recording.
 pub(super) fn stress() -> Result<String> {
     let lines = [
-        "membarrier 600",
-        "membarrier 600",
-        "membarrier 600",
-        "proc-readers 600",
-        "proc-readers 600",
-        "proc-readers 600",
+        "membarrier 3600",
+        "membarrier 3600",
+        "membarrier 3600",
+        "proc-readers 3600",
+        "proc-readers 3600",
+        "proc-readers 3600",
     ];
     let n_logged = boot::kernel_log()?.len();
     let loads = lines
@@ -309,7 +309,7 @@ pub(super) fn lockdown() -> Result<String> {
         return Ok("this kernel has no lockdown".to_owned());
     }
     fs::write(file, "confidentiality").context("cannot lock the kernel down")?;
-    let load = Load::workload("burn 600")?;
+    let load = Load::workload("burn 3600")?;
     let outcome = Schedlat::record().lasting(2.0).run()?.success()?;
     let report = outcome.report()?;
     check::switches_agree(&report.audit, n_cpus()?)?;

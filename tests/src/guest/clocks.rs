@@ -27,7 +27,7 @@ fn step(seconds: i64) -> Result<()> {
 
 /// An hour forth and an hour back are in no interval, no wait and no sum.
 pub(super) fn steps() -> Result<String> {
-    let load = Load::workload("periodic 600 --interval-us 5000")?;
+    let load = Load::workload("periodic 3600 --interval-us 5000")?;
     let before = monotonic();
     let recording = Schedlat::record().args("--interval 500ms").start()?;
     for seconds in [HOUR_S, -HOUR_S] {
@@ -89,7 +89,7 @@ pub(super) fn endless_wait() -> Result<String> {
 }
 
 fn wait_without_end(cpu: u64) -> Result<String> {
-    let victim = Load::workload(&format!("burn 600 --cpu {cpu} --name victim"))?;
+    let victim = Load::workload(&format!("burn 3600 --cpu {cpu} --name victim"))?;
     let recording = Schedlat::record().pid(victim.pid()).start()?;
     let hog = Load::workload(&format!("burn 6 --cpu {cpu} --fifo 50 --name rt-hog"))?;
     let began = monotonic();

@@ -67,16 +67,16 @@ fn finish(recording: Recording) -> Result<(Report, Vec<Interval>)> {
 /// is back is seen.
 pub(super) fn goes_and_comes() -> Result<String> {
     let bound = [
-        Load::workload(&format!("burn 600 --cpu {CPU}"))?,
-        Load::workload(&format!("periodic 600 --interval-us 10000 --cpu {CPU}"))?,
+        Load::workload(&format!("burn 3600 --cpu {CPU}"))?,
+        Load::workload(&format!("periodic 3600 --interval-us 10000 --cpu {CPU}"))?,
     ];
-    let _pair = Load::workload(&format!("pipe 600 --cpu 6 --peer-cpu {CPU}"))?;
+    let _pair = Load::workload(&format!("pipe 3600 --cpu 6 --peer-cpu {CPU}"))?;
     let recording = start()?;
     thread::sleep(Duration::from_secs(2));
     let offline = Offline::take()?;
     thread::sleep(Duration::from_secs(2));
     offline.give_back()?;
-    let after = Load::workload(&format!("burn 600 --cpu {CPU}"))?;
+    let after = Load::workload(&format!("burn 3600 --cpu {CPU}"))?;
     thread::sleep(Duration::from_secs(2));
     let (report, intervals) = finish(recording)?;
     for load in &bound {
@@ -102,7 +102,7 @@ pub(super) fn starts_without() -> Result<String> {
     let recording = start()?;
     thread::sleep(Duration::from_secs(1));
     offline.give_back()?;
-    let after = Load::workload(&format!("burn 600 --cpu {CPU}"))?;
+    let after = Load::workload(&format!("burn 3600 --cpu {CPU}"))?;
     thread::sleep(Duration::from_secs(2));
     let (report, _) = finish(recording)?;
     runs_on_it(&report, &after)?;

@@ -90,7 +90,7 @@ fn is_placed(placement: &str, series: &Value) -> Result<String> {
 pub(super) fn wakeups() -> Result<String> {
     let mut said = Vec::new();
     for (placement, [one, other]) in pairs()? {
-        let line = format!("pipe 600 --cpu {one} --peer-cpu {other}");
+        let line = format!("pipe 3600 --cpu {one} --peer-cpu {other}");
         let load = Load::workload(&line)?;
         let report = record(&load, 1_500)?;
         let (mut all, mut of_class) = (0, 0);
@@ -133,7 +133,7 @@ fn record(load: &Load, for_ms: u64) -> Result<Report> {
 pub(super) fn remote_preemption() -> Result<String> {
     let pairs = pairs()?;
     let (_, [there, here]) = pairs.last().context("no pair across")?;
-    let burner = Load::workload(&format!("burn 600 --cpu {there}"))?;
+    let burner = Load::workload(&format!("burn 3600 --cpu {there}"))?;
     let waker =
         format!("wake 100000 --interval-us 10000 --fifo 50 --cpu {here} --peer-cpu {there}");
     let _waker = Load::workload(&waker)?;

@@ -19,7 +19,7 @@ use crate::project;
 
 /// An emulated boot takes half a minute and the guest's checks a few, several times that where the host
 /// has other work; a hang is what takes longer.
-const TIMEOUT: Duration = Duration::from_mins(25);
+const TIMEOUT: Duration = Duration::from_mins(40);
 
 /// How much of the console a failure shows.
 const N_SHOWN: usize = 30;
