@@ -74,16 +74,14 @@ impl Drop for WithoutDebugfs {
     }
 }
 
-/// Which list of checks the machine was booted for.
-pub(super) fn wanted_checks() -> Result<String> {
+/// What the machine was booted for, as in `schedlat.KEY=` of the command line.
+pub(super) fn asked(key: &str) -> Result<Option<String>> {
     let words = fs::read_to_string("/proc/cmdline").context("cannot read /proc/cmdline")?;
-    let mut wanted = words
+    let prefix = format!("schedlat.{key}=");
+    let mut asked = words
         .split_whitespace()
-        .filter_map(|word| word.strip_prefix("schedlat.checks="));
-    let wanted = wanted
-        .next()
-        .context("no schedlat.checks= in the command line")?;
-    Ok(wanted.to_owned())
+        .filter_map(|word| word.strip_prefix(&prefix));
+    Ok(asked.next().map(str::to_owned))
 }
 
 /// Release of the running kernel.

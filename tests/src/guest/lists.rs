@@ -1,6 +1,6 @@
 //! Which checks a machine runs; `cargo xtask vm` boots it with the name of a list.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use super::{checks, clocks, hotplug, preemption, refusal, topology};
 
@@ -74,12 +74,19 @@ const TOPOLOGY: List = &[
     ),
 ];
 
-/// The list of this name.
-pub(super) fn list(name: &str) -> Result<List> {
-    match name {
-        "all" => Ok(ALL),
-        "refusal" => Ok(REFUSAL),
-        "topology" => Ok(TOPOLOGY),
-        _ => bail!("no list of checks is called '{name}'"),
-    }
+/// The checks of the list of this name; only those whose name contains `only`, where that is given.
+pub(super) fn checks(
+    list: &str,
+    only: Option<&str>,
+) -> Result<Vec<&'static (&'static str, Check)>> {
+    let all = match list {
+        "all" => ALL,
+        "refusal" => REFUSAL,
+        "topology" => TOPOLOGY,
+        _ => bail!("no list of checks is called '{list}'"),
+    };
+    let is_wanted = |(name, _): &&(&str, Check)| only.is_none_or(|only| name.contains(only));
+    let checks: Vec<_> = all.iter().filter(is_wanted).collect();
+    ensure!(!checks.is_empty(), "no check of '{list}' is called so");
+    Ok(checks)
 }

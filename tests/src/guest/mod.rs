@@ -20,7 +20,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// Runs as `/init`. Refuses to be anything else, since it ends by switching the machine off.
 pub fn main() -> Result<()> {
@@ -46,7 +46,9 @@ fn run_checks() -> Result<bool> {
     say(&format!("guest: kernel {}", boot::kernel_release()));
     pauses::watch();
     let mut all_passed = true;
-    for (name, check) in lists::list(&boot::wanted_checks()?)? {
+    let list = boot::asked("checks")?.context("no schedlat.checks= in the command line")?;
+    let only = boot::asked("only")?;
+    for (name, check) in lists::checks(&list, only.as_deref())? {
         pauses::reset();
         let start = Instant::now();
         let outcome = catch_unwind(check).unwrap_or_else(|_| Err(anyhow!("it panicked")));

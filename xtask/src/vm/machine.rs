@@ -76,10 +76,13 @@ struct Machine {
 
 impl Machine {
     fn start(plan: Plan<'_>, kernel: &Kernel, initramfs: &Path) -> Result<Self> {
-        let command_line = format!(
+        let mut command_line = format!(
             "console=ttyS0 tsc=reliable panic=-1 schedlat.checks={}",
             plan.checks()
         );
+        if let Some(only) = plan.only {
+            command_line += &format!(" schedlat.only={only}");
+        }
         let emulator = Command::new("qemu-system-x86_64")
             // Emulation in several threads sometimes breaks the kernel's patching of its own text.
             .args(["-accel", "tcg,thread=single", "-cpu", "max,la57=off"])

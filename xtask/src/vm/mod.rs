@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// Do not fail when a kernel cannot be fetched
     #[arg(long)]
     allow_missing: bool,
+    /// Run only the checks whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 }
 
 impl Default for Arguments {
@@ -60,6 +63,7 @@ impl Default for Arguments {
         Self {
             series: MATRIX.map(str::to_owned).to_vec(),
             allow_missing: false,
+            only: None,
         }
     }
 }
@@ -74,7 +78,7 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     let mut kernels = Vec::new();
     // One after the other, since several series come from the same suites.
     for series in &arguments.series {
-        let plan = Plan::of(series);
+        let plan = Plan::of(series, arguments.only.as_deref());
         match kernel::fetch(plan) {
             Ok(kernel) => kernels.push((plan, kernel)),
             Err(error) if arguments.allow_missing || plan.is_optional() => {

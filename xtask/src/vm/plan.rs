@@ -12,6 +12,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) series: &'a str,
     /// Which of Debian's builds of it.
     pub(crate) build: Build,
+    /// Of the guest's checks, those whose name contains this; all, where it is none.
+    pub(crate) only: Option<&'a str>,
     /// Its CPUs are on two sockets of two cores of two threads.
     has_topology: bool,
 }
@@ -27,7 +29,7 @@ pub(crate) enum Build {
 
 impl<'a> Plan<'a> {
     /// The machine of this name.
-    pub(crate) fn of(name: &'a str) -> Self {
+    pub(crate) fn of(name: &'a str, only: Option<&'a str>) -> Self {
         let (kernel, has_topology) = match name.strip_suffix("-topology") {
             Some(kernel) => (kernel, true),
             None => (name, false),
@@ -40,6 +42,7 @@ impl<'a> Plan<'a> {
             name,
             series,
             build,
+            only,
             has_topology,
         }
     }
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str, series: &str, build: Build, checks: &str) {
-        let plan = Plan::of(name);
+        let plan = Plan::of(name, None);
         assert_eq!((plan.series, plan.build), (series, build), "{name}");
         assert_eq!(plan.checks(), checks, "{name}");
         assert_eq!(plan.cpus() == "2", checks != "topology", "{name}");
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn only_the_kernel_of_a_past_release_may_be_missing() {
-        assert!(Plan::of("5.10").is_optional());
-        assert!(!Plan::of("6.1-rt").is_optional());
+        assert!(Plan::of("5.10", None).is_optional());
+        assert!(!Plan::of("6.1-rt", None).is_optional());
     }
 }
