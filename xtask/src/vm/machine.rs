@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::clock;
 use super::kernel::Kernel;
 use super::plan::Plan;
 use crate::project;
@@ -77,8 +78,9 @@ struct Machine {
 impl Machine {
     fn start(plan: Plan<'_>, kernel: &Kernel, initramfs: &Path) -> Result<Self> {
         let mut command_line = format!(
-            "console=ttyS0 tsc=reliable panic=-1 schedlat.checks={}",
-            plan.checks()
+            "console=ttyS0 tsc=reliable panic=-1 schedlat.checks={}{}",
+            plan.checks(),
+            clock::parameter()
         );
         if let Some(only) = plan.only {
             command_line += &format!(" schedlat.only={only}");

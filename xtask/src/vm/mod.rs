@@ -15,6 +15,7 @@ use clap::Args;
 use crate::debian::install::{Program, ensure_installed};
 use crate::{project, release};
 
+mod clock;
 mod initramfs;
 mod kernel;
 mod machine;
