@@ -77,14 +77,13 @@ struct Machine {
 
 impl Machine {
     fn start(plan: Plan<'_>, kernel: &Kernel, initramfs: &Path) -> Result<Self> {
-        let mut command_line = format!(
-            "console=ttyS0 tsc=reliable panic=-1 schedlat.checks={}{}",
+        let only = plan.only.map(|only| format!(" schedlat.only={only}"));
+        let command_line = format!(
+            "console=ttyS0 tsc=reliable panic=-1 schedlat.checks={}{}{}",
             plan.checks(),
+            only.unwrap_or_default(),
             clock::parameter()
         );
-        if let Some(only) = plan.only {
-            command_line += &format!(" schedlat.only={only}");
-        }
         let emulator = Command::new("qemu-system-x86_64")
             // Emulation in several threads sometimes breaks the kernel's patching of its own text.
             .args(["-accel", "tcg,thread=single", "-cpu", "max,la57=off"])
