@@ -258,7 +258,7 @@ pub(super) fn flight() -> Result<String> {
 
 /// The phases are differences of clock readings, so that they add up however slow the machine is.
 pub(super) fn probe_wake() -> Result<String> {
-    let document = probe::wake("--cpu 0 --policy fifo:80 --interval 20ms --for 3s")?;
+    let document = probe::wake("--cpu 0 --policy fifo:80 --interval 20ms --count 100")?;
     let series = document.only()?;
     ensure!(series.samples.matched > FEW, "{:?}", series.samples);
     ensure!(series.disagreement.max_ns <= 100, "{series:?}");

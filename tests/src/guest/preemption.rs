@@ -65,7 +65,7 @@ impl Drop for PutBack {
 pub(super) fn probe_compares() -> Result<String> {
     let all = MODELS.join(",");
     let line =
-        format!("--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --for 2s");
+        format!("--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --for 10s");
     let Some(models) = Models::read()? else {
         let outcome = probe::probe(&format!("wake {line}")).run()?;
         outcome.fails_with(1, &[CONTROL])?;
@@ -115,7 +115,7 @@ pub(super) fn failure_is_told() -> Result<String> {
         return Ok("this kernel has one model".to_owned());
     }
     let _put_back = models.put_back()?;
-    let line = format!("wake --preempt {other} --policy other --cpu 1 --interval 20ms --for 2s");
+    let line = format!("wake --preempt {other} --policy other --cpu 1 --interval 20ms --for 10s");
     let running = probe::probe(&line).spawn()?;
     let began = Instant::now();
     while fs::read_to_string(CONTROL)? == models.shown {
