@@ -64,8 +64,9 @@ impl Drop for PutBack {
 /// measured, each that it lacks is told, and the old one is put back.
 pub(super) fn probe_compares() -> Result<String> {
     let all = MODELS.join(",");
-    let line =
-        format!("--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --for 10s");
+    let line = format!(
+        "--preempt {all} --load none,cpu --policy other --cpu 1 --interval 20ms --count 30"
+    );
     let Some(models) = Models::read()? else {
         let outcome = probe::probe(&format!("wake {line}")).run()?;
         outcome.fails_with(1, &[CONTROL])?;
