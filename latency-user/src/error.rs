@@ -95,7 +95,7 @@ pub enum Error {
     #[error("the load '{load}' cannot run: {why}")]
     Load { load: String, why: String },
     #[error("the preemption model of this kernel cannot be switched: {why}")]
-    Preemption { why: String },
+    Preemption { why: String, help: &'static str },
     #[error("cannot run '{command}': {source}")]
     Command { command: String, source: io::Error },
     #[error("no CPU {cpu} is online; those are {online}")]
@@ -160,7 +160,9 @@ impl Error {
                 "use the group's path in the cpu controller's or the v2 hierarchy".into()
             }
             Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
-            Self::Conflict { help, .. } | Self::TooShort { help, .. } => (*help).into(),
+            Self::Conflict { help, .. } | Self::TooShort { help, .. } | Self::Preemption { help, .. } => {
+                (*help).into()
+            }
             Self::Output { .. } => "choose a file that can be written, with --output FILE".into(),
             Self::FlightOutput { .. } => {
                 "choose a file that can be written, with --flight-output FILE".into()
@@ -169,7 +171,6 @@ impl Error {
             Self::UnknownTool(_) => "verify knows cyclictest, oslat, hackbench, perf bench sched, stress-ng --cyclic and schbench; --tool says which one it is".into(),
             Self::ForeignOutput { .. } => "run the tool alone, and see whether it prints its figures".into(),
             Self::Load { .. } => "choose another load with --load, or leave it out".into(),
-            Self::Preemption { .. } => "boot with preempt=MODEL to compare models".into(),
             Self::Command { .. } => "check the command's name and its permissions".into(),
             Self::NoCpu { .. } => "--cpu takes numbers and ranges of CPUs that are online, or all".into(),
             Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),

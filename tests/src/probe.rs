@@ -45,6 +45,8 @@ pub struct WakeSeries {
     pub cpu: Option<u32>,
     /// Load.
     pub load: String,
+    /// Preemption model, where it was switched.
+    pub preemption: Option<String>,
     /// Its thread.
     pub tid: u32,
     /// The period.

@@ -23,10 +23,11 @@ use crate::{
     workload::pid_of,
 };
 
-/// How long attaching may take; an emulated machine is slow.
-const ATTACH_LIMIT: Duration = Duration::from_mins(1);
+/// How long attaching may take: an emulated machine is slow, and its clock goes on where a busy host does
+/// not run it.
+const ATTACH_LIMIT: Duration = Duration::from_mins(10);
 /// How long a recording may take to end once it has been asked to.
-const END_LIMIT: Duration = Duration::from_mins(1);
+const END_LIMIT: Duration = Duration::from_mins(10);
 
 /// A command line of schedlat.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -295,7 +295,7 @@ fn the_preemption_model_is_put_back_when_whoever_asked_is_gone() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let control = folder.path().join("preempt");
     fs::write(&control, "none (voluntary) full\n")?;
-    let mut keeper = keep_preemption(&control)?;
+    let (mut keeper, _) = keep_preemption(&control)?;
     ensure!(fs::read_to_string(&control)? == "full");
     // As when whoever holds it open is killed.
     drop(keeper.stdin.take());
@@ -304,8 +304,28 @@ fn the_preemption_model_is_put_back_when_whoever_asked_is_gone() -> Result<()> {
     Ok(())
 }
 
-/// The companion that keeps a model up, once it does.
-fn keep_preemption(control: &Path) -> Result<Child> {
+#[test]
+fn a_preemption_model_that_cannot_be_put_back_is_told() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let control = folder.path().join("preempt");
+    fs::write(&control, "none (voluntary) full\n")?;
+    let (mut keeper, mut output) = keep_preemption(&control)?;
+    folder.close()?;
+    drop(keeper.stdin.take());
+    let mut line = String::new();
+    output.read_line(&mut line)?;
+    keeper.wait()?;
+    let said: Value = serde_json::from_str(&line)?;
+    let why = said["done"]["failed"].as_str();
+    ensure!(
+        why.is_some_and(|why| why.contains("No such file")),
+        "it said {line}"
+    );
+    Ok(())
+}
+
+/// The companion that keeps a model up, once it does, and what else it says.
+fn keep_preemption(control: &Path) -> Result<(Child, BufReader<ChildStdout>)> {
     let mut keeper = Command::new(binary()?)
         .args(["companion", "preemption", "full", "--control"])
         .arg(control)
@@ -313,10 +333,10 @@ fn keep_preemption(control: &Path) -> Result<Child> {
         .stdout(Stdio::piped())
         .spawn()?;
     let mut line = String::new();
-    let output = keeper.stdout.take().context("no output")?;
-    BufReader::new(output).read_line(&mut line)?;
+    let mut output = BufReader::new(keeper.stdout.take().context("no output")?);
+    output.read_line(&mut line)?;
     ensure!(line.trim() == "\"ready\"", "it said {line}");
-    Ok(keeper)
+    Ok((keeper, output))
 }
 
 #[test]

@@ -53,44 +53,90 @@ impl fmt::Display for Preemption {
     }
 }
 
-/// A model that holds until this is dropped.
+/// A model that holds until it is put back, or this is dropped.
 #[derive(Debug)]
 pub struct Switched {
-    _companion: Companion,
+    companion: Companion,
 }
 
-impl Switched {
-    /// Says whether this kernel can have all of these models, before anything is measured.
-    pub fn check(models: &[Preemption]) -> Result<(), Error> {
+/// Which of the models that were asked for this kernel has, found out before anything is measured.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// In the order in which they were asked for.
+    pub has: Vec<Preemption>,
+    /// Those that it has not, in words what it has.
+    pub lacks: Vec<(Preemption, String)>,
+}
+
+impl Choice {
+    /// Looks at this kernel; an error where it has none of them.
+    pub fn among(models: &[Preemption]) -> Result<Self, Error> {
         let lockdown = host::collect().lockdown;
         // Where it is locked down, the kernel logs each look.
         if ["integrity", "confidentiality"].contains(&lockdown.as_str()) {
-            let why = format!("it is locked down ({lockdown}), which closes {CONTROL}");
-            return Err(Error::Preemption { why });
+            return Err(Error::Preemption {
+                why: format!("it is locked down ({lockdown}), which closes {CONTROL}"),
+                help: "boot with preempt=MODEL, once for each, and leave out --preempt",
+            });
         }
-        let offered = offered(Path::new(CONTROL)).map_err(|cause| Error::Preemption {
+        let control = Path::new(CONTROL);
+        let offered = offered(control).map_err(|cause| Error::Preemption {
             why: format!("{CONTROL}: {cause}"),
+            help: unreadable_help(control, &cause),
         })?;
-        match models
-            .iter()
-            .find(|model| !offered.contains(&model.to_string()))
-        {
-            Some(model) => Err(Error::Preemption {
-                why: format!("it has {} and not {model}", offered.join(", ")),
-            }),
-            None => Ok(()),
-        }
+        Self::of(models, &offered)
     }
 
+    fn of(models: &[Preemption], offered: &[String]) -> Result<Self, Error> {
+        let is_offered = |model: &&Preemption| offered.contains(&model.to_string());
+        let (has, lacking): (Vec<_>, Vec<_>) = models.iter().partition(is_offered);
+        let why = format!("it has {}", offered.join(", "));
+        if has.is_empty() {
+            return Err(Error::Preemption {
+                why,
+                help: "give those that it has to --preempt",
+            });
+        }
+        Ok(Self {
+            has,
+            lacks: lacking
+                .into_iter()
+                .map(|model| (model, why.clone()))
+                .collect(),
+        })
+    }
+}
+
+impl Switched {
     /// Switches to a model.
     pub fn to(model: Preemption) -> Result<Self, Error> {
         let arguments = ["preemption".into(), model.to_string()];
         match Companion::start(&arguments) {
-            Ok(companion) => Ok(Self {
-                _companion: companion,
+            Ok(companion) => Ok(Self { companion }),
+            Err(why) => Err(Error::Preemption {
+                why,
+                help: "run as root; a security policy may forbid it: look at `dmesg`",
             }),
-            Err(why) => Err(Error::Preemption { why }),
         }
+    }
+
+    /// Puts the old model back; says why where that failed.
+    #[must_use]
+    pub fn put_back(self) -> Option<String> {
+        match self.companion.stop() {
+            Some(done) => done.failed,
+            None => Some("whoever was to do it was killed".into()),
+        }
+    }
+}
+
+/// What to do about a control that cannot be read.
+fn unreadable_help(control: &Path, cause: &io::Error) -> &'static str {
+    let has_parent = control.parent().is_some_and(Path::exists);
+    match cause.kind() {
+        io::ErrorKind::NotFound if has_parent => "it takes a kernel with CONFIG_PREEMPT_DYNAMIC=y",
+        io::ErrorKind::NotFound => "mount -t debugfs debugfs /sys/kernel/debug",
+        _ => "run as root",
     }
 }
 
@@ -147,5 +193,28 @@ mod tests {
         let control = folder.path().join("preempt");
         fs::write(&control, "(full) lazy\n").unwrap();
         assert_eq!(offered(&control).unwrap(), ["full", "lazy"]);
+    }
+
+    #[test]
+    fn models_that_a_kernel_lacks_are_told_until_none_is_left() {
+        let offered = ["full", "lazy", "laziest"].map(str::to_owned);
+        let choice = Choice::of(&[Preemption::None, Preemption::Lazy], &offered).unwrap();
+        assert_eq!(choice.has, [Preemption::Lazy]);
+        let why = "it has full, lazy, laziest".to_owned();
+        assert_eq!(choice.lacks, [(Preemption::None, why)]);
+        let refused = Choice::of(&[Preemption::Voluntary], &offered);
+        assert!(matches!(refused, Err(Error::Preemption { .. })));
+    }
+
+    #[test]
+    fn help_is_what_makes_the_control_appear() {
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        let folder = tempfile::tempdir().unwrap();
+        let help = unreadable_help(&folder.path().join("preempt"), &missing);
+        assert!(help.contains("PREEMPT_DYNAMIC"), "{help}");
+        let help = unreadable_help(&folder.path().join("sched/preempt"), &missing);
+        assert!(help.contains("mount"), "{help}");
+        let forbidden = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(unreadable_help(folder.path(), &forbidden), "run as root");
     }
 }

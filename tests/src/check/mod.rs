@@ -70,6 +70,11 @@ pub fn near(what: &str, ours: u64, theirs: u64, within: f64, or_ns: u64) -> Resu
 }
 /// Nothing was lost but what this kind of host always loses.
 pub fn nothing_lost(report: &Report) -> Result<()> {
+    nothing_lost_but(report, &[])
+}
+
+/// The same, with so many at most of some kinds.
+pub fn nothing_lost_but(report: &Report, known: &[(&str, u64)]) -> Result<()> {
     let disorder = 1 + report.audit.switches.all_ours / SWITCHES_PER_CLOCK_DISORDER;
     // An interrupt that comes upon such a task, or that lets one go, is seen at one end only.
     let unpaired = 2 + report.audit.switches.missed;
@@ -77,7 +82,10 @@ pub fn nothing_lost(report: &Report) -> Result<()> {
         kind if UNAVOIDABLE.contains(&kind) => u64::MAX,
         "unpaired_interrupts" => unpaired,
         "clock_backwards" => disorder,
-        _ => 0,
+        kind => known
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .map_or(0, |(_, most)| *most),
     };
     let is_lost = |(kind, count): &(&String, &u64)| **count > allowed(kind.as_str());
     let lost: Vec<_> = report.loss.iter().filter(is_lost).collect();

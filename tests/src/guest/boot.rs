@@ -8,14 +8,15 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rustix::{
-    mount::{MountFlags, mount},
+    mount::{MountFlags, UnmountFlags, mount, unmount},
     system::{RebootCommand, reboot},
 };
 
 /// Source and type of each file system, and where it belongs.
-const MOUNTS: [(&str, &str); 5] = [
+const MOUNTS: [(&str, &str); 6] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
+    ("debugfs", DEBUGFS),
     ("devtmpfs", "/dev"),
     ("tmpfs", "/tmp"),
     ("cgroup2", "/sys/fs/cgroup"),
@@ -53,12 +54,55 @@ pub(super) fn set_up() -> Result<()> {
     Ok(())
 }
 
+/// Takes debugfs away until this is dropped.
+pub(super) struct WithoutDebugfs;
+
+const DEBUGFS: &str = "/sys/kernel/debug";
+
+impl WithoutDebugfs {
+    pub(super) fn take() -> Result<Self> {
+        // The kernel mounts tracefs inside it.
+        unmount(DEBUGFS, UnmountFlags::DETACH).context("cannot unmount debugfs")?;
+        Ok(Self)
+    }
+}
+
+impl Drop for WithoutDebugfs {
+    fn drop(&mut self) {
+        // Without it the checks that follow fail, and say so.
+        mount("debugfs", DEBUGFS, "debugfs", MountFlags::empty(), None).unwrap_or_default();
+    }
+}
+
+/// What the machine was booted for, as in `schedlat.KEY=` of the command line.
+pub(super) fn asked(key: &str) -> Result<Option<String>> {
+    let words = fs::read_to_string("/proc/cmdline").context("cannot read /proc/cmdline")?;
+    let prefix = format!("schedlat.{key}=");
+    let mut asked = words
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(&prefix));
+    Ok(asked.next().map(str::to_owned))
+}
+
 /// Release of the running kernel.
 pub(super) fn kernel_release() -> String {
     rustix::system::uname()
         .release()
         .to_string_lossy()
         .into_owned()
+}
+
+/// The first number of the kernel's release.
+pub(super) fn kernel_major() -> Result<u32> {
+    let release = kernel_release();
+    let major = release.split('.').next().unwrap_or_default();
+    let named = || format!("'{release}' is no release");
+    major.parse().with_context(named)
+}
+
+/// Whether the kernel is built with `PREEMPT_RT`.
+pub(super) fn is_real_time() -> Result<bool> {
+    Ok(fs::exists("/sys/kernel/realtime")?)
 }
 
 /// Everything the kernel has logged so far.

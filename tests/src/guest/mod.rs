@@ -6,13 +6,21 @@
 
 mod boot;
 mod checks;
+mod clocks;
+mod hotplug;
+mod lists;
+mod pauses;
+mod preemption;
+mod refusal;
+mod topology;
 
 use std::{
     io::{Write as _, stdout},
     panic::catch_unwind,
+    time::Instant,
 };
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// Runs as `/init`. Refuses to be anything else, since it ends by switching the machine off.
 pub fn main() -> Result<()> {
@@ -20,7 +28,7 @@ pub fn main() -> Result<()> {
         std::process::id() == 1,
         "this is /init of the test VM and powers the machine off"
     );
-    let verdict = boot::set_up().map(|()| run_checks());
+    let verdict = boot::set_up().and_then(|()| run_checks());
     let word = match &verdict {
         Ok(true) => "pass",
         Ok(false) => "fail",
@@ -33,22 +41,27 @@ pub fn main() -> Result<()> {
     boot::power_off()
 }
 
-/// Runs all checks, also after one has failed.
-fn run_checks() -> bool {
+/// Runs every check of the list that the machine was booted for, also after one has failed.
+fn run_checks() -> Result<bool> {
     say(&format!("guest: kernel {}", boot::kernel_release()));
+    pauses::watch();
     let mut all_passed = true;
-    for (name, check) in checks::ALL {
+    let list = boot::asked("checks")?.context("no schedlat.checks= in the command line")?;
+    let only = boot::asked("only")?;
+    for (name, check) in lists::checks(&list, only.as_deref())? {
+        pauses::reset();
+        let start = Instant::now();
         let outcome = catch_unwind(check).unwrap_or_else(|_| Err(anyhow!("it panicked")));
+        let took_s = start.elapsed().as_secs();
         match outcome {
-            Ok(note) if note.is_empty() => say(&format!("guest: pass {name}")),
-            Ok(note) => say(&format!("guest: pass {name} ({note})")),
+            Ok(note) => say(&format!("guest: pass {name} in {took_s} s {note}")),
             Err(cause) => {
                 all_passed = false;
                 say(&format!("guest: fail {name}: {cause:#}"));
             }
         }
     }
-    all_passed
+    Ok(all_passed)
 }
 
 /// One line on the console.

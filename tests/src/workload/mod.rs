@@ -262,5 +262,5 @@ impl Kind {
 }
 
 fn time(seconds: f64) -> Duration {
-    Duration::from_secs_f64(seconds.clamp(0.0, 600.0))
+    Duration::from_secs_f64(seconds.clamp(0.0, 3_600.0))
 }

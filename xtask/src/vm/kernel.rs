@@ -10,19 +10,21 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::plan::{Build, Plan};
 use crate::debian::archive::{Archive, Package};
 use crate::{project, shell};
 
 /// A kernel that can be booted.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// Version of its package, as in `6.1.176-1`.
+    /// Version of its package and its build, as in `6.1.176-1-cloud`.
     pub(crate) version: String,
     pub(crate) image: PathBuf,
 }
 
-/// Finds the newest kernel of `series` (`6.12`, or `newest` of all) and downloads it.
-pub(crate) fn fetch(series: &str) -> Result<Kernel> {
+/// Finds the newest kernel that the plan asks for, and downloads it.
+pub(crate) fn fetch(plan: Plan<'_>) -> Result<Kernel> {
+    let series = plan.series;
     let mut newest: Option<(Archive, Package)> = None;
     let mut unreachable = Vec::new();
     for suite in suites(series) {
@@ -33,7 +35,7 @@ pub(crate) fn fetch(series: &str) -> Result<Kernel> {
                 continue;
             }
         };
-        let best = newest_image(&archive, series)?;
+        let best = newest_image(&archive, plan)?;
         if let Some(package) = best
             && newest
                 .as_ref()
@@ -44,17 +46,20 @@ pub(crate) fn fetch(series: &str) -> Result<Kernel> {
     }
     let Some((archive, package)) = newest else {
         bail!(
-            "no kernel {series} in Debian {}\n{}",
+            "no kernel {series}{} in Debian {}\n{}",
+            plan.build.ending(),
             suites(series).join(", "),
             unreachable.join("\n")
         );
     };
-    download(&archive, &package)
+    download(&archive, &package, plan.build)
 }
 
 /// The suites that may have `series`; a series that left stable lives in the archive's past.
 fn suites(series: &str) -> &'static [&'static str] {
     match series {
+        // Past its support a release's security archive loses its packages before its lists.
+        "5.10" => &["bullseye"],
         "6.1" => &["bookworm-security", "bookworm"],
         "6.12" => &[
             "trixie-security",
@@ -66,16 +71,16 @@ fn suites(series: &str) -> &'static [&'static str] {
     }
 }
 
-fn newest_image(archive: &Archive, series: &str) -> Result<Option<Package>> {
+fn newest_image(archive: &Archive, plan: Plan<'_>) -> Result<Option<Package>> {
     let names: Vec<_> = archive
         .packages()?
         .into_iter()
-        .filter(|name| has_cloud_image(name))
+        .filter(|name| has_image(name, plan.build))
         .collect();
-    let packages = archive
-        .versions(&names)?
-        .into_iter()
-        .filter(|package| series == "newest" || package.version.starts_with(&format!("{series}.")));
+    let is_wanted = |package: &Package| {
+        plan.series == "newest" || package.version.starts_with(&format!("{}.", plan.series))
+    };
+    let packages = archive.versions(&names)?.into_iter().filter(is_wanted);
     Ok(packages.reduce(|best, package| {
         if is_newer(&package, &best) {
             package
@@ -85,14 +90,13 @@ fn newest_image(archive: &Archive, series: &str) -> Result<Option<Package>> {
     }))
 }
 
-/// The build for virtual machines, which is small. From 7.2 on the image is in a package apart, and
-/// `linux-image-…` only depends on it.
-fn has_cloud_image(name: &str) -> bool {
-    let build = name.strip_suffix("-unsigned").unwrap_or(name);
+/// From 7.2 on the image is in a package apart, and `linux-image-…` only depends on it.
+fn has_image(name: &str, build: Build) -> bool {
+    let signed = name.strip_suffix("-unsigned").unwrap_or(name);
     let version = ["linux-binary-unsigned-", "linux-binary-", "linux-image-"]
         .iter()
-        .find_map(|prefix| build.strip_prefix(prefix));
-    build.ends_with("-cloud-amd64")
+        .find_map(|prefix| signed.strip_prefix(prefix));
+    signed.ends_with(&format!("{}-amd64", build.ending()))
         && version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
@@ -119,11 +123,12 @@ fn compare_versions(left: &str, right: &str) -> Ordering {
     }
 }
 
-fn download(archive: &Archive, package: &Package) -> Result<Kernel> {
+fn download(archive: &Archive, package: &Package, build: Build) -> Result<Kernel> {
     let kernels = project::target("vm").join("kernels");
-    let image = kernels.join(format!("vmlinuz-{}", package.version));
+    let version = format!("{}{}", package.version, build.ending());
+    let image = kernels.join(format!("vmlinuz-{version}"));
     if !image.is_file() {
-        let scratch = kernels.join(format!("unpack-{}", package.version));
+        let scratch = kernels.join(format!("unpack-{version}"));
         archive.unpack(package, &scratch)?;
         let found = find_image(&scratch)?
             .with_context(|| format!("package {} has no kernel image", package.name))?;
@@ -132,10 +137,7 @@ fn download(archive: &Archive, package: &Package) -> Result<Kernel> {
         fs::remove_dir_all(&scratch)
             .with_context(|| format!("cannot remove {}", scratch.display()))?;
     }
-    Ok(Kernel {
-        version: package.version.clone(),
-        image,
-    })
+    Ok(Kernel { version, image })
 }
 
 fn find_image(folder: &Path) -> Result<Option<PathBuf>> {
@@ -150,23 +152,34 @@ fn find_image(folder: &Path) -> Result<Option<PathBuf>> {
 mod tests {
     use super::*;
 
-    fn check(name: &str, expected: bool) {
-        assert_eq!(has_cloud_image(name), expected, "{name}");
+    fn check(name: &str, expected: Option<Build>) {
+        for build in [Build::Cloud, Build::RealTime] {
+            assert_eq!(
+                has_image(name, build),
+                expected == Some(build),
+                "{name} as {build:?}"
+            );
+        }
     }
 
     #[test]
-    fn packages_with_an_image_of_the_cloud_build_are_taken() {
-        check("linux-image-6.1.0-50-cloud-amd64", true);
-        check("linux-image-6.12.117+deb13-cloud-amd64-unsigned", true);
-        check("linux-binary-7.3-cloud-amd64", true);
-        check("linux-binary-unsigned-7.3-cloud-amd64", true);
+    fn packages_with_an_image_of_the_build_are_taken() {
+        let cloud = Some(Build::Cloud);
+        check("linux-image-6.1.0-50-cloud-amd64", cloud);
+        check("linux-image-6.12.117+deb13-cloud-amd64-unsigned", cloud);
+        check("linux-binary-7.3-cloud-amd64", cloud);
+        check("linux-binary-unsigned-7.3-cloud-amd64", cloud);
+        let real_time = Some(Build::RealTime);
+        check("linux-image-6.1.0-50-rt-amd64", real_time);
+        check("linux-binary-unsigned-7.3-rt-amd64", real_time);
     }
 
     #[test]
     fn other_builds_and_metapackages_are_not() {
-        check("linux-image-6.1.0-50-rt-amd64", false);
-        check("linux-image-cloud-amd64", false);
-        check("linux-headers-6.1.0-50-cloud-amd64", false);
-        check("linux-image-6.1.0-50-cloud-amd64-dbg", false);
+        check("linux-image-6.1.0-50-amd64", None);
+        check("linux-image-cloud-amd64", None);
+        check("linux-image-6.12-cloud-amd64-dbg", None);
+        check("linux-headers-6.1.0-50-cloud-amd64", None);
+        check("linux-image-6.1.0-50-cloud-amd64-dbg", None);
     }
 }

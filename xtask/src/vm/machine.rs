@@ -13,28 +13,34 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use super::clock;
 use super::kernel::Kernel;
+use super::plan::Plan;
 use crate::project;
 
-/// An emulated boot takes half a minute and the guest's checks a few; a hang is what takes longer.
-const TIMEOUT: Duration = Duration::from_mins(10);
+/// An emulated boot takes half a minute and the guest's checks a few, several times that where the host
+/// has other work; a hang is what takes longer.
+const TIMEOUT: Duration = Duration::from_mins(40);
 
 /// How much of the console a failure shows.
 const N_SHOWN: usize = 30;
 
-/// Boots `kernel` with `initramfs` and returns when its guest has passed.
-pub(crate) fn run(kernel: &Kernel, initramfs: &Path) -> Result<()> {
-    let log = project::target("vm").join(format!("{}.log", kernel.version));
+/// Boots `kernel` with `initramfs` in the machine of `plan`, and returns when its guest has passed.
+pub(crate) fn run(plan: Plan<'_>, kernel: &Kernel, initramfs: &Path) -> Result<()> {
+    let name = plan.name;
+    let log = project::target("vm").join(format!("{name}.log"));
     println!(
-        "vm {}: starting, console in {}",
+        "vm {name}: starting {}, console in {}",
         kernel.version,
         log.display()
     );
-    let mut machine = Machine::start(kernel, initramfs)?;
-    let console = machine.watch(&kernel.version, &log)?;
+    let start = Instant::now();
+    let mut machine = Machine::start(plan, kernel, initramfs)?;
+    let console = machine.watch(name, &log)?;
     judge(&console)
         .with_context(|| format!("kernel {}, console in {}", kernel.version, log.display()))?;
-    println!("vm {}: pass", kernel.version);
+    let took_s = start.elapsed().as_secs();
+    println!("vm {name}: pass, {} in {took_s} s", kernel.version);
     Ok(())
 }
 
@@ -70,22 +76,19 @@ struct Machine {
 }
 
 impl Machine {
-    fn start(kernel: &Kernel, initramfs: &Path) -> Result<Self> {
+    fn start(plan: Plan<'_>, kernel: &Kernel, initramfs: &Path) -> Result<Self> {
+        let only = plan.only.map(|only| format!(" schedlat.only={only}"));
         let command_line = format!(
-            "console=ttyS0 tsc=reliable panic=-1 schedlat.kernel={}",
-            kernel.version
+            "console=ttyS0 tsc=reliable panic=-1 schedlat.checks={}{}{}",
+            plan.checks(),
+            only.unwrap_or_default(),
+            clock::parameter()
         );
         let emulator = Command::new("qemu-system-x86_64")
             // Emulation in several threads sometimes breaks the kernel's patching of its own text.
-            .args([
-                "-accel",
-                "tcg,thread=single",
-                "-cpu",
-                "max,la57=off",
-                "-smp",
-                "2",
-            ])
-            .args(["-m", "1024", "-nodefaults", "-no-user-config", "-no-reboot"])
+            .args(["-accel", "tcg,thread=single", "-cpu", "max,la57=off"])
+            .args(["-smp", plan.cpus(), "-m", "1024"])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot"])
             .args(["-display", "none", "-serial", "stdio", "-kernel"])
             .arg(&kernel.image)
             .arg("-initrd")

@@ -2,7 +2,7 @@
 //!
 //! Promises: each kernel ends in a verdict of its own guest, or in a failure that shows the end of
 //! its console; the whole console is kept under `target/vm`.
-//! Leaves to others: the kernels ([`kernel`]), what the machine boots ([`initramfs`]), running it
+//! Leaves to others: what each machine is ([`plan`]), the kernels ([`kernel`]), what the machine boots ([`initramfs`]), running it
 //! ([`machine`]), and the checks themselves, which are the package `latency-tests`.
 
 use std::path::Path;
@@ -15,11 +15,14 @@ use clap::Args;
 use crate::debian::install::{Program, ensure_installed};
 use crate::{project, release};
 
+mod clock;
 mod initramfs;
 mod kernel;
 mod machine;
+mod plan;
 
 use kernel::Kernel;
+use plan::Plan;
 
 /// The programs that running a machine needs.
 pub(crate) const PROGRAMS: [Program; 2] = [
@@ -27,18 +30,33 @@ pub(crate) const PROGRAMS: [Program; 2] = [
     Program::of("busybox", "busybox-static"),
 ];
 
-/// The oldest kernel that is tested, the one of the current stable, and the newest there is.
-const MATRIX: [&str; 3] = ["6.1", "6.12", "newest"];
+/// Kernels that schedlat works on: the oldest that Debian has, the one of the current stable, and the
+/// newest there is, each with its real-time build; those that it has to refuse; and a machine with
+/// more than one kind of neighbour. The longest run first, so that they end together.
+const MATRIX: [&str; 8] = [
+    "6.12-topology",
+    "newest-rt",
+    "newest",
+    "6.12-rt",
+    "6.12",
+    "6.1",
+    "6.1-rt",
+    "5.10",
+];
 
 /// Which kernels to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Arguments {
-    /// Kernel series as Debian packages them, or `newest`
+    /// Kernel series as Debian packages them, or `newest`; with `-rt` the real-time build, with
+    /// `-topology` on two sockets of two cores of two threads
     #[arg(value_name = "KERNEL", default_values = MATRIX)]
     series: Vec<String>,
     /// Do not fail when a kernel cannot be fetched
     #[arg(long)]
     allow_missing: bool,
+    /// Run only the checks whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 }
 
 impl Default for Arguments {
@@ -46,6 +64,7 @@ impl Default for Arguments {
         Self {
             series: MATRIX.map(str::to_owned).to_vec(),
             allow_missing: false,
+            only: None,
         }
     }
 }
@@ -60,9 +79,12 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     let mut kernels = Vec::new();
     // One after the other, since several series come from the same suites.
     for series in &arguments.series {
-        match kernel::fetch(series) {
-            Ok(kernel) => kernels.push((series.as_str(), kernel)),
-            Err(error) if arguments.allow_missing => println!("vm {series}: skipped: {error:#}"),
+        let plan = Plan::of(series, arguments.only.as_deref());
+        match kernel::fetch(plan) {
+            Ok(kernel) => kernels.push((plan, kernel)),
+            Err(error) if arguments.allow_missing || plan.is_optional() => {
+                println!("vm {series}: skipped: {error:#}");
+            }
             Err(error) => {
                 eprintln!("vm {series}: cannot fetch the kernel: {error:#}");
                 failed.push(series.as_str());
@@ -72,7 +94,7 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     failed.extend(run_all(&kernels, &image));
     if !failed.is_empty() {
         bail!(
-            "{} of {} kernels failed: {}\nhelp: cargo xtask vm {}",
+            "{} of {} machines failed: {}\nhelp: cargo xtask vm {}",
             failed.len(),
             arguments.series.len(),
             failed.join(", "),
@@ -84,15 +106,15 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
 
 /// Runs as many machines at once as there are CPUs, since each keeps one busy, and returns the
 /// series that failed.
-fn run_all<'a>(kernels: &[(&'a str, Kernel)], image: &Path) -> Vec<&'a str> {
+fn run_all<'a>(kernels: &[(Plan<'a>, Kernel)], image: &Path) -> Vec<&'a str> {
     let queue = Mutex::new(kernels.iter());
     let next = || queue.lock().ok()?.next();
     let work = || {
         let mut failed = Vec::new();
-        while let Some((series, kernel)) = next() {
-            if let Err(error) = machine::run(kernel, image) {
-                eprintln!("vm {series}: {error:#}");
-                failed.push(*series);
+        while let Some((plan, kernel)) = next() {
+            if let Err(error) = machine::run(*plan, kernel, image) {
+                eprintln!("vm {}: {error:#}", plan.name);
+                failed.push(plan.name);
             }
         }
         failed

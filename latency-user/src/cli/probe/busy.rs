@@ -55,7 +55,7 @@ struct Plan {
 }
 
 /// Measures; the exit code is as for every probe.
-pub(super) fn run(args: &BusyArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &mut BusyArgs) -> anyhow::Result<ExitCode> {
     args.common.check()?;
     let plans = args.plans()?;
     let output = stage::open(&args.common)?;

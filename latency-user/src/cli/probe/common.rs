@@ -9,11 +9,12 @@ use crate::{
     Error,
     cli::targets::TargetOptions,
     cpus::{CpuList, CpuListError},
+    model::probe::Warning,
     observe::{Child, TargetArgs},
     probe::{
         Policy,
         load::{Kind, Load},
-        preemption::{Preemption, Switched},
+        preemption::{Choice, Preemption},
     },
 };
 
@@ -34,9 +35,12 @@ pub(super) struct CommonArgs {
     #[arg(long = "load-cmd", value_name = "COMMAND", value_parser = Kind::command)]
     load_commands: Vec<Kind>,
     /// Preemption models of the kernel, one after the other: none, voluntary, full, lazy; the present one
-    /// is put back
+    /// is put back, and what the kernel does not have is said
     #[arg(long = "preempt", value_name = "MODEL", value_delimiter = ',')]
     preemption: Vec<Preemption>,
+    /// Those of them that the kernel lacks, once that is known
+    #[arg(skip)]
+    pub(super) absent: Vec<Warning>,
     /// Keep CPUs from idle states that take long to leave, as long as the probe lasts
     #[arg(long)]
     pub(super) no_cstates: bool,
@@ -113,8 +117,9 @@ impl CommonArgs {
         settings
     }
 
-    /// Refuses what cannot be, before anything is measured.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Refuses what cannot be, and leaves out the models that the kernel lacks, before anything is
+    /// measured.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
         if self.also == self.targets.is_empty() {
             let (option, with) = if self.also {
                 ("--also", "no target")
@@ -125,7 +130,15 @@ impl CommonArgs {
             return Err(Error::Conflict { option, with, help });
         }
         if !self.preemption.is_empty() {
-            Switched::check(&self.preemption)?;
+            let choice = Choice::among(&self.preemption)?;
+            self.preemption = choice.has;
+            let lacking = choice.lacks.into_iter();
+            self.absent = lacking
+                .map(|(model, why)| Warning::NoPreemptionModel {
+                    model: model.to_string(),
+                    why,
+                })
+                .collect();
         }
         let loads = self.loads.iter().chain(&self.load_commands);
         loads.into_iter().try_for_each(check_load)

@@ -38,9 +38,9 @@ enum Probe {
 /// Runs a probe.
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<ExitCode> {
     match args.probe {
-        Probe::Wake(args) => wake::run(&args),
-        Probe::Pingpong(args) => pingpong::run(&args),
-        Probe::Yield(args) => yields::run(&args),
-        Probe::Busy(args) => busy::run(&args),
+        Probe::Wake(mut args) => wake::run(&mut args),
+        Probe::Pingpong(mut args) => pingpong::run(&mut args),
+        Probe::Yield(mut args) => yields::run(&mut args),
+        Probe::Busy(mut args) => busy::run(&mut args),
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct PingpongArgs {
 type PairCell = Cell<io::Result<Side>>;
 
 /// Runs it.
-pub(super) fn run(args: &PingpongArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &mut PingpongArgs) -> anyhow::Result<ExitCode> {
     args.common.check()?;
     let (spots, absent) = args.spots()?;
     let output = stage::open(&args.common)?;

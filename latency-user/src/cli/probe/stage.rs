@@ -71,6 +71,7 @@ pub(super) struct Staged<T> {
     pub(super) conditions: Conditions,
     /// The recorder's report: of the probe's threads, and of those alongside.
     pub(super) record: Report,
+    doubts: Vec<Warning>,
     was_ended: bool,
 }
 
@@ -102,6 +103,7 @@ pub(super) fn run<T: Send + 'static>(
         is_memory_locked,
         target,
         signals,
+        doubts: args.absent.clone(),
     };
     runtime.block_on(play.run(cells, &options))
 }
@@ -110,6 +112,7 @@ impl<T> Staged<T> {
     /// The report with these series, whose doubts are `warnings`.
     pub(super) fn report<S>(self, series: Vec<S>, warnings: Vec<Warning>) -> ProbeReport<S> {
         let mut all = reconcile::doubts(&self.conditions, self.was_ended);
+        all.extend(self.doubts);
         all.extend(warnings);
         ProbeReport {
             host: self.host,
@@ -152,6 +155,8 @@ struct Play {
     is_memory_locked: bool,
     target: String,
     signals: Signals,
+    /// About the machine, as far as they are known.
+    doubts: Vec<Warning>,
 }
 
 impl Play {
@@ -201,6 +206,7 @@ impl Play {
             host,
             conditions,
             record,
+            doubts: self.doubts,
             was_ended: was_ended.get(),
         })
     }
@@ -218,7 +224,7 @@ impl Play {
             yielders,
             ..
         } = cell;
-        let _switched = setting.preemption.map(Switched::to).transpose()?;
+        let switched = setting.preemption.map(Switched::to).transpose()?;
         let threads = crew.conditions();
         let cpus = cpus_of(&threads);
         let load = Load::start(&setting.load, &cpus)?;
@@ -250,6 +256,9 @@ impl Play {
             has_failed: done.has_failed(),
             failed: done.failed,
         });
+        let failure = switched.and_then(Switched::put_back);
+        self.doubts
+            .extend(failure.map(|why| Warning::ModelNotPutBack { why }));
         let ran = Ran {
             setting,
             threads,

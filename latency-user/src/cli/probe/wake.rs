@@ -75,7 +75,7 @@ enum ViaArg {
 }
 
 /// Measures; the exit code is 3 when the kernel does not bear it out and that matters.
-pub(super) fn run(args: &WakeArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &mut WakeArgs) -> anyhow::Result<ExitCode> {
     args.common.check()?;
     let settings = args.settings();
     let cpus = args.cpus(&settings)?;

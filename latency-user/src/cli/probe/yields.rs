@@ -73,7 +73,7 @@ struct Plan {
 }
 
 /// Measures; the exit code is 3 when less switched than was required, or as for every probe.
-pub(super) fn run(args: &YieldArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &mut YieldArgs) -> anyhow::Result<ExitCode> {
     args.common.check()?;
     let plans = args.plans()?;
     let output = stage::open(&args.common)?;

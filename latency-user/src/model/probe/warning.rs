@@ -69,6 +69,18 @@ pub enum Warning {
         /// Why.
         why: String,
     },
+    /// The kernel has no such preemption model.
+    NoPreemptionModel {
+        /// Which.
+        model: String,
+        /// What it has.
+        why: String,
+    },
+    /// The kernel's preemption model is not what it was before.
+    ModelNotPutBack {
+        /// Why.
+        why: String,
+    },
     /// A command failed, and nothing was run after it.
     CommandFailed {
         /// Its exit code.
@@ -102,6 +114,8 @@ impl Warning {
             Self::LoadFailed { .. } => "load_failed",
             Self::Stolen { .. } => "stolen",
             Self::NoPlacement { .. } => "no_placement",
+            Self::NoPreemptionModel { .. } => "no_preemption_model",
+            Self::ModelNotPutBack { .. } => "model_not_put_back",
             Self::CommandFailed { .. } => "command_failed",
             Self::EndedEarly => "ended_early",
         }
@@ -154,6 +168,12 @@ impl Warning {
             Self::NoPlacement { placement, why } => {
                 format!("nothing was measured {placement}: {why}")
             }
+            Self::NoPreemptionModel { model, why } => {
+                format!("nothing was measured under preempt={model}: this kernel lacks it, {why}")
+            }
+            Self::ModelNotPutBack { why } => {
+                format!("the old preemption model was not put back: {why}")
+            }
             Self::CommandFailed { code } => {
                 format!("a command failed with {code}, and nothing was run after it")
             }
@@ -176,6 +196,8 @@ impl Warning {
             Self::LoadFailed { .. } => "its figures are those of no load",
             Self::Stolen { .. } => "that time looks like waiting or like running; ask the host",
             Self::NoPlacement { .. } => "leave it out of --placement, or give more CPUs with --cpu",
+            Self::NoPreemptionModel { .. } => "leave it out of --preempt",
+            Self::ModelNotPutBack { .. } => "write it to /sys/kernel/debug/sched/preempt",
             Self::CommandFailed { .. } => "see what it says on standard error",
             Self::EndedEarly => "what was measured until then is in the figures",
         }

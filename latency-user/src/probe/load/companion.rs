@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{COMPANION, Done};
 
-/// How long it may take to end; waiting for a slow disk is the longest part.
-const END_LIMIT: Duration = Duration::from_secs(10);
+/// How long it may take to end: it waits for a slow disk, or for all CPUs to take the old preemption
+/// model, and one that is killed leaves the new one behind.
+const END_LIMIT: Duration = Duration::from_mins(1);
 
 /// How often to look whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);

@@ -1,0 +1,92 @@
+//! Which checks a machine runs; `cargo xtask vm` boots it with the name of a list.
+
+use anyhow::{Result, bail, ensure};
+
+use super::{checks, clocks, hotplug, preemption, refusal, topology};
+
+/// A check, and what it says beside passing.
+pub(super) type Check = fn() -> Result<String>;
+
+type List = &'static [(&'static str, Check)];
+
+/// Any kernel that schedlat works on. The last one changes the kernel for good.
+const ALL: List = &[
+    ("doctor", checks::doctor),
+    ("record_everything", checks::record_everything),
+    ("burners_lose_the_cpu_to_the_slice_timer", checks::burners),
+    (
+        "system_callers_lose_the_cpu_to_the_slice_timer",
+        checks::system_callers,
+    ),
+    ("yielders_yield", checks::yielders),
+    ("real_time_takes_the_cpu_from_a_burner", checks::real_time),
+    ("pipe_switches_to_the_unit", checks::pipe),
+    ("cgroup_v2_selects", checks::cgroup_selects),
+    ("cgroup_quota_throttles", checks::cgroup_throttles),
+    ("flight_recorder_dumps", checks::flight),
+    ("probe_wake_is_matched", checks::probe_wake),
+    (
+        "probe_wake_compares_the_preemption_models",
+        preemption::probe_compares,
+    ),
+    (
+        "a_preemption_model_that_is_not_put_back_is_told",
+        preemption::failure_is_told,
+    ),
+    (
+        "causes_are_right_under_every_preemption_model",
+        preemption::causes_are_right,
+    ),
+    ("c066_steps_of_the_clock_change_no_figure", clocks::steps),
+    (
+        "c024_a_wait_without_end_is_shown_as_open",
+        clocks::endless_wait,
+    ),
+    ("membarrier_and_proc_stress_is_survived", checks::stress),
+    ("lockdown_confidentiality", checks::lockdown),
+];
+
+/// Kernels on which schedlat cannot work.
+const REFUSAL: List = &[
+    ("doctor_says_what_is_missing", refusal::doctor),
+    ("record_refuses", refusal::record),
+    ("probe_refuses", refusal::probe),
+];
+
+/// A machine of two sockets of two cores of two threads. What does not depend on neighbours is checked
+/// on the same kernel with two CPUs.
+const TOPOLOGY: List = &[
+    ("doctor", checks::doctor),
+    ("record_everything", checks::record_everything),
+    ("pingpong_finds_every_placement", topology::pingpong),
+    ("wakeups_are_placed_where_the_tasks_ran", topology::wakeups),
+    (
+        "remote_wakeups_of_a_real_time_task_preempt",
+        topology::remote_preemption,
+    ),
+    (
+        "c064_a_cpu_goes_offline_and_comes_back",
+        hotplug::goes_and_comes,
+    ),
+    (
+        "c064_a_recording_starts_without_a_cpu",
+        hotplug::starts_without,
+    ),
+];
+
+/// The checks of the list of this name; only those whose name contains `only`, where that is given.
+pub(super) fn checks(
+    list: &str,
+    only: Option<&str>,
+) -> Result<Vec<&'static (&'static str, Check)>> {
+    let all = match list {
+        "all" => ALL,
+        "refusal" => REFUSAL,
+        "topology" => TOPOLOGY,
+        _ => bail!("no list of checks is called '{list}'"),
+    };
+    let is_wanted = |(name, _): &&(&str, Check)| only.is_none_or(|only| name.contains(only));
+    let checks: Vec<_> = all.iter().filter(is_wanted).collect();
+    ensure!(!checks.is_empty(), "no check of '{list}' is called so");
+    Ok(checks)
+}
