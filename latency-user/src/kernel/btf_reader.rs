@@ -152,7 +152,7 @@ impl Reader {
         for _ in 0..MAX_DEPTH {
             match self.kind(id)? {
                 kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
-                    id = word(&self.bytes, self.record(id)? + 8)?
+                    id = word(&self.bytes, self.record(id)? + 8)?;
                 }
                 _ => return Some(id),
             }

@@ -81,15 +81,12 @@ fn next<'a>(jobs: &Mutex<Vec<Job<'a>>>) -> Option<Job<'a>> {
 impl Job<'_> {
     fn load(self, btf: &Btf, kernel: &str) -> Result<(), Error> {
         let name = self.name;
-        let loaded = match self.tracepoint {
-            Some(tracepoint) => {
-                let program: Result<&mut BtfTracePoint, _> = self.program.try_into();
-                program.and_then(|program| program.load(tracepoint, btf))
-            }
-            None => {
-                let program: Result<&mut Iter, _> = self.program.try_into();
-                program.and_then(|program| program.load("task", btf))
-            }
+        let loaded = if let Some(tracepoint) = self.tracepoint {
+            let program: Result<&mut BtfTracePoint, _> = self.program.try_into();
+            program.and_then(|program| program.load(tracepoint, btf))
+        } else {
+            let program: Result<&mut Iter, _> = self.program.try_into();
+            program.and_then(|program| program.load("task", btf))
         };
         loaded.map_err(|error| refusal(kernel, name, error))
     }
