@@ -35,8 +35,8 @@ pub use self::distribution::{Distribution, N_FOR_ALL_PERCENTILES};
 pub(crate) use self::merge::{add_buckets, sum};
 pub(crate) use self::rows::{TableRow, merged};
 use crate::model::{
-    Autopsy, Cost, CostSample, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row,
-    RowIdent, Tally, Window,
+    Autopsy, Cost, FlightDump, GroupBy, Host, Observation, OverStats, Report, Row, RowIdent, Tally,
+    Window,
 };
 use crate::units;
 
@@ -101,7 +101,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         censored: totals.censored,
         totals,
         loss: observation.losses,
-        cost: cost(observation.cost, context.recorder_cpu_pct),
+        cost: cost(observation, context.recorder_cpu_pct),
         steal_ns: conditions.steal_ns,
         degraded: context.degraded.to_vec(),
         flight: context.flight.to_vec(),
@@ -159,15 +159,16 @@ fn window(observation: &Observation) -> Window {
     }
 }
 
-fn cost(sample: Option<CostSample>, recorder_cpu_pct: f64) -> Cost {
+fn cost(observation: &Observation, recorder_cpu_pct: f64) -> Cost {
     let per = |part: u64, whole: u64| (whole > 0).then(|| units::ratio(part, whole));
-    let sample = sample.unwrap_or_default();
+    let sample = observation.cost.unwrap_or_default();
     Cost {
         ns_per_switch: per(sample.run_ns, sample.switches),
         cpu_pct: per(sample.run_ns, sample.sampled_ns).map(|ratio| 100.0 * ratio),
         ns_per_run: per(sample.run_ns, sample.runs),
         sampled_ns: sample.sampled_ns,
         recorder_cpu_pct,
+        attach_ns: observation.attach_ns,
     }
 }
 
@@ -179,7 +180,7 @@ mod tests {
     use super::attribution::IrqNames;
     use super::fixture::{buckets_of, row, tally_of};
     use super::*;
-    use crate::model::{ClassTally, WorkNames};
+    use crate::model::{ClassTally, CostSample, WorkNames};
 
     fn report_of(observation: &Observation, by: GroupBy) -> Report {
         let context = Context {
@@ -246,15 +247,18 @@ mod tests {
 
     #[test]
     fn cost_is_absent_without_the_right_to_ask() {
-        let absent = cost(None, 1.0);
+        let absent = cost(&Observation::default(), 1.0);
         assert_eq!((absent.ns_per_switch, absent.cpu_pct), (None, None));
-        let sample = CostSample {
-            sampled_ns: 1_000_000,
-            run_ns: 4_000,
-            runs: 40,
-            switches: 20,
+        let observation = Observation {
+            cost: Some(CostSample {
+                sampled_ns: 1_000_000,
+                run_ns: 4_000,
+                runs: 40,
+                switches: 20,
+            }),
+            ..Observation::default()
         };
-        let cost = cost(Some(sample), 1.0);
+        let cost = cost(&observation, 1.0);
         assert_eq!(
             (cost.ns_per_switch, cost.ns_per_run),
             (Some(200.0), Some(100.0))

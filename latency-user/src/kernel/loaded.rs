@@ -6,7 +6,7 @@ use std::{
 };
 
 use aya::{
-    Btf, Ebpf,
+    Ebpf,
     maps::{Array, HashMap, MapData, PerCpuArray, PerCpuHashMap, RingBuf, Stack, StackTraceMap},
     programs::{Iter, Program},
 };
@@ -29,10 +29,13 @@ use super::{
     features::Features,
     flight::FlightRings,
     idle::{self, IdleMeter},
+    load,
     object::{self, LoadOptions, take},
     pool::HistPool,
+    prepare::Loader,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
     trace::{self, MalformedRecord},
+    whole::WholeArray,
 };
 use crate::{
     Error,
@@ -81,7 +84,7 @@ pub struct Kernel {
     /// Of threads whose yields are counted; none where nothing counts them.
     yield_calls: Option<HashMap<MapData, u32, YieldCalls>>,
     cpus: Array<MapData, CpuState>,
-    sources: PerCpuArray<MapData, InterruptCounters>,
+    sources: WholeArray<InterruptCounters>,
     stacks: StackTraceMap<MapData>,
     stack_weights: PerCpuHashMap<MapData, StackKey, StackWeight>,
     works: Array<MapData, u64>,
@@ -101,25 +104,23 @@ impl Kernel {
         features: &Features,
         kernel: &str,
         options: &LoadOptions,
+        loader: Loader,
     ) -> Result<Self, Error> {
-        let btf = Btf::from_sys_fs().map_err(|error| Error::MalformedBtf {
-            path: types.path().to_owned(),
-            reason: error.to_string(),
-        })?;
-        let mut ebpf = object::open(types, features, kernel, options, &btf)?;
+        let n_cpus = object::n_possible_cpus()?;
+        let mut ebpf = object::open(types, features, kernel, options, loader.object)?;
         let logs = options
             .has_logs
             .then(|| EbpfLogger::init(&mut ebpf))
             .transpose();
         let idle = (!options.idle_cpus.is_empty())
-            .then(|| IdleMeter::new(&mut ebpf, &options.idle_cpus, object::n_possible_cpus()?))
+            .then(|| IdleMeter::new(&mut ebpf, &options.idle_cpus, n_cpus))
             .transpose()?;
         let free: Stack<_, u32> = take(&mut ebpf, "FREE_HISTS")?;
         let mut this = Self {
             pool: HistPool::new(ebpf.map("HISTS"), options.n_hists, free)?,
             flight: options
                 .flight
-                .map(|size| FlightRings::map(&ebpf, size, object::n_possible_cpus()?))
+                .map(|size| FlightRings::map(&ebpf, size, n_cpus))
                 .transpose()?,
             idle,
             ring: take(&mut ebpf, "RECORDS")?,
@@ -128,7 +129,7 @@ impl Kernel {
                 .then(|| take(&mut ebpf, "YIELD_CALLS"))
                 .transpose()?,
             cpus: take(&mut ebpf, "CPUS")?,
-            sources: take(&mut ebpf, "SOURCES")?,
+            sources: WholeArray::take(&mut ebpf, "SOURCES", N_SOURCES, n_cpus)?,
             stacks: take(&mut ebpf, "STACKS")?,
             stack_weights: take(&mut ebpf, "STACK_WEIGHTS")?,
             works: take(&mut ebpf, "WORKS")?,
@@ -146,10 +147,10 @@ impl Kernel {
         };
         this.tell_caches()?;
         this.write_control()?;
-        programs::load_iterator(&mut this.ebpf, &btf, kernel, SELECT_TASKS)?;
-        programs::load_iterator(&mut this.ebpf, &btf, kernel, WRITE_ROWS)?;
-        for attachment in programs::needed(features, options) {
-            programs::attach(&mut this.ebpf, &btf, kernel, attachment)?;
+        let needed = programs::needed(features, options);
+        load::load(&mut this.ebpf, &loader.types, kernel, &needed)?;
+        for attachment in needed {
+            programs::attach(&mut this.ebpf, attachment)?;
         }
         idle::visit(&options.idle_cpus)?;
         Ok(this)
@@ -278,20 +279,20 @@ impl Kernel {
     /// All interrupts that were handled, over all CPUs.
     #[must_use]
     pub fn interrupts(&self) -> Vec<InterruptTotal> {
-        let totals = (0..N_SOURCES).filter_map(|row| {
-            let values = self.sources.get(&row, 0).ok()?;
+        let rows = (0..).zip(self.sources.rows().unwrap_or_default());
+        let totals = rows.map(|(row, cpus)| {
             let mut total = InterruptTotal {
                 source: Source::of_row(row),
                 count: 0,
                 sum_ns: 0,
                 max_ns: 0,
             };
-            for counters in values.iter() {
+            for counters in cpus {
                 total.count += counters.count;
                 total.sum_ns += counters.sum_ns;
                 total.max_ns = total.max_ns.max(counters.max_ns);
             }
-            Some(total)
+            total
         });
         totals.filter(|total| total.count > 0).collect()
     }

@@ -2,21 +2,25 @@
 
 mod arch;
 pub mod btf;
+mod btf_reader;
 mod bytes;
 mod features;
 mod flight;
 mod functions;
 mod globals;
 mod idle;
+mod load;
 mod loaded;
 mod mapped;
 mod object;
 mod pool;
+mod prepare;
 mod programs;
 mod resched;
 mod rights;
 mod symbols;
 mod trace;
+mod whole;
 
 pub use features::{Availability, Feature, Features, KERNEL_PATHS};
 pub use flight::{FlightRings, FlightSize};
@@ -25,6 +29,7 @@ pub use idle::IdleMeter;
 pub use loaded::{Kernel, Record, RunTotals};
 pub use object::{LoadOptions, Selection};
 pub use pool::{HistPool, buckets};
+pub use prepare::{Loader, prepare};
 pub use programs::{CgroupNeed, Needs};
 pub use rights::Rights;
 pub use trace::MalformedRecord;

@@ -4,7 +4,7 @@
 //! and from the options; what changes later goes through the map `CONTROL` (`loaded.rs`).
 
 use aya::{
-    Btf, Ebpf, EbpfLoader, Pod,
+    Ebpf, EbpfLoader, Pod,
     maps::{Array, HashMap, Map},
     util::nr_cpus,
 };
@@ -95,11 +95,11 @@ pub(super) fn open(
     features: &Features,
     kernel: &str,
     options: &LoadOptions,
-    btf: &Btf,
+    loader: EbpfLoader<'static>,
 ) -> Result<Ebpf, Error> {
     let mut globals = Globals::resolve(types, kernel)?;
     set_options(&mut globals, types, features, options)?;
-    let mut ebpf = load_object(&globals, btf, options)?;
+    let mut ebpf = load_object(&globals, loader, options)?;
     fill_targets(&mut ebpf, &options.selection)?;
     fill(
         &mut ebpf,
@@ -201,7 +201,11 @@ fn set_hierarchy(
     Ok(())
 }
 
-fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Ebpf, Error> {
+fn load_object(
+    globals: &Globals,
+    loader: EbpfLoader<'static>,
+    options: &LoadOptions,
+) -> Result<Ebpf, Error> {
     let selection = &options.selection;
     let entries = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
     let n_cpus = n_possible_cpus()?;
@@ -211,11 +215,11 @@ fn load_object(globals: &Globals, btf: &Btf, options: &LoadOptions) -> Result<Eb
     } else {
         0
     };
-    let mut loader = EbpfLoader::new();
+    // From here on it borrows what it is told.
+    let mut loader: EbpfLoader<'_> = loader;
     globals.apply(&mut loader);
     loader
         .override_global("AYA_LOG_LEVEL", &log_level, true)
-        .btf(Some(btf))
         .allow_unsupported_maps()
         .map_max_entries("CPUS", entries(n_cpus))
         .map_max_entries("TIMELINES", entries(n_cpus))

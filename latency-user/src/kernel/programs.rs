@@ -1,8 +1,8 @@
 //! The programs of the object, which of them a recording needs, and the order in which they attach.
 
 use aya::{
-    Btf, Ebpf,
-    programs::{BtfTracePoint, Iter, Program, ProgramError},
+    Ebpf,
+    programs::{BtfTracePoint, Program, ProgramError},
 };
 use latency_common::config::Detail;
 
@@ -185,18 +185,10 @@ fn chosen<const N: usize>(candidates: [(&'static str, bool); N]) -> Vec<Attachme
         .collect()
 }
 
-/// Loads and attaches one tracepoint program.
-pub(super) fn attach(
-    ebpf: &mut Ebpf,
-    btf: &Btf,
-    kernel: &str,
-    attachment: Attachment,
-) -> Result<(), Error> {
+/// Attaches one tracepoint program, which is loaded.
+pub(super) fn attach(ebpf: &mut Ebpf, attachment: Attachment) -> Result<(), Error> {
     let name = attachment.program;
     let program: &mut BtfTracePoint = program_mut(ebpf, name)?;
-    program
-        .load(attachment.tracepoint, btf)
-        .map_err(|error| refusal(kernel, name, error))?;
     program
         .attach()
         .map(|_link| ())
@@ -204,19 +196,6 @@ pub(super) fn attach(
             program: name.to_owned(),
             reason: error.to_string(),
         })
-}
-
-/// Loads an iterator.
-pub(super) fn load_iterator(
-    ebpf: &mut Ebpf,
-    btf: &Btf,
-    kernel: &str,
-    name: &str,
-) -> Result<(), Error> {
-    let program: &mut Iter = program_mut(ebpf, name)?;
-    program
-        .load("task", btf)
-        .map_err(|error| refusal(kernel, name, error))
 }
 
 /// The program of this name.
@@ -235,7 +214,8 @@ where
 /// Lines of the verifier's log that are shown; its end says what it did not accept.
 const LOG_LINES: usize = 12;
 
-fn refusal(kernel: &str, program: &str, error: ProgramError) -> Error {
+/// Why the kernel did not load a program.
+pub(super) fn refusal(kernel: &str, program: &str, error: ProgramError) -> Error {
     let (kernel, program) = (kernel.to_owned(), program.to_owned());
     match error {
         ProgramError::LoadError {

@@ -119,6 +119,8 @@ pub struct IdleWhileRunnable {
 pub struct Observation {
     /// `CLOCK_MONOTONIC` when everything was attached.
     pub start_at_ns: u64,
+    /// How long attaching everything took, before that.
+    pub attach_ns: u64,
     /// Wall clock of the same moment, nanoseconds since 1970.
     pub start_wall_ns: u64,
     /// `CLOCK_MONOTONIC` of the snapshot.

@@ -122,6 +122,8 @@ pub struct Cost {
     pub sampled_ns: u64,
     /// Share of one CPU that the recorder's own process used, in percent.
     pub recorder_cpu_pct: f64,
+    /// From the first look at the kernel to the beginning of the window.
+    pub attach_ns: u64,
 }
 
 /// A report.

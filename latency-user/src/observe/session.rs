@@ -48,6 +48,7 @@ pub struct Session {
     first_losses: Losses,
     interrupts: InterruptBase,
     start_at_ns: u64,
+    attach_ns: u64,
     start_wall_ns: u64,
     turns: u32,
     reselect_requests: u32,
@@ -67,6 +68,7 @@ pub struct Session {
 impl Session {
     /// Attaches, selects the tasks that exist, and starts the command, if there is one.
     pub fn start(options: &SessionOptions) -> Result<(Self, Option<Child>), Error> {
+        let begun_at_ns = host::monotonic_ns();
         let rights = Rights::read();
         let missing = rights.missing();
         if !missing.is_empty() {
@@ -74,15 +76,13 @@ impl Session {
         }
         let release = kernel::release();
         let types = KernelTypes::read(&release)?;
-        let features = Features::detect(&types, &release, rights);
+        let (features, loader) = kernel::prepare(&types, &release, rights)?;
         check(&features, &release, options)?;
         let threshold = Threshold::new(options.stacks_over_ns, options.over_ns);
         let cgroups = CgroupNames::read(options.targets.hierarchy.as_ref());
         let load = options.load(threshold.ns());
         let names = Names::new(options.names_early);
-        let mut kernel = Kernel::attach(&types, &features, &release, &load)?;
-        // Freeing them takes tens of milliseconds, which belong before the window.
-        drop(types);
+        let mut kernel = Kernel::attach(&types, &features, &release, &load, loader)?;
         let first = Reading::take(&kernel);
         let first_losses = convert::losses(kernel.losses());
         let interrupts = InterruptBase::read(&kernel);
@@ -108,6 +108,7 @@ impl Session {
             first_losses,
             interrupts,
             start_at_ns,
+            attach_ns: start_at_ns - begun_at_ns,
             start_wall_ns: host::wall_clock_ns(),
             turns: 0,
             reselect_requests: 0,
@@ -308,6 +309,7 @@ impl Session {
         let losses = self.losses(&rows, &unsent, cpus.missed_switches);
         let mut snapshot = Observation {
             start_at_ns: self.start_at_ns,
+            attach_ns: self.attach_ns,
             start_wall_ns: self.start_wall_ns,
             end_at_ns,
             unsent,

@@ -43,6 +43,7 @@ pub(crate) fn report() -> Report {
             ns_per_run: Some(65.7),
             sampled_ns: 500_000_000,
             recorder_cpu_pct: 0.3,
+            attach_ns: 250_000_000,
         },
         steal_ns: 0,
         degraded: vec!["hrtick: this kernel has none".into()],

@@ -3,7 +3,7 @@
 //! Promises: all variants in every round, so that a drift of the machine meets each alike; medians
 //! of the differences to the bare run of the same round; fails when schedlat exceeds its budget.
 //! Leaves to others: running observers ([`recorder`]), and the arithmetic and its table
-//! ([`verdict`]).
+//! ([`verdict`]), and the cost beside many tasks ([`crowd`]).
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ use crate::{project, release, shell};
 use recorder::Recorder;
 use verdict::Comparison;
 
+mod crowd;
 mod recorder;
 mod verdict;
 
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// Pipe round trips per measurement
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     loops: u32,
+    /// Only schedlat's default, beside 10 to 20,000 tasks that sleep, and with one of them selected
+    #[arg(long)]
+    crowd: bool,
     /// CPU on which the ping-pong runs (default: the last one)
     #[arg(long)]
     cpu: Option<usize>,
@@ -95,6 +99,9 @@ pub(crate) fn overhead(arguments: &Arguments) -> Result<()> {
     ensure_installed(&PROGRAMS)?;
     let n_cpus = thread::available_parallelism().map_or(1, usize::from);
     let cpu = arguments.cpu.unwrap_or(n_cpus - 1);
+    if arguments.crowd {
+        return crowd::measure(arguments, cpu);
+    }
     let variants = that_run(variants()?)?;
 
     let mut comparison = Comparison::new(&variants);

@@ -129,7 +129,7 @@ impl Comparison {
 }
 
 /// The value below which the share `q` of `values` lies, between neighbours if need be; 0 of none.
-fn quantile(values: &[f64], q: f64) -> f64 {
+pub(super) fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let Some(last) = sorted.len().checked_sub(1) else {

@@ -54,6 +54,7 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
     let length_before_ns = earlier.end_at_ns.saturating_sub(earlier.start_at_ns);
     Observation {
         start_at_ns: earlier.end_at_ns,
+        attach_ns: later.attach_ns,
         start_wall_ns: earlier.start_wall_ns + length_before_ns,
         end_at_ns: later.end_at_ns,
         rows,

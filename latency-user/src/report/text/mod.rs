@@ -174,7 +174,11 @@ fn losses(losses: &Losses) -> String {
 
 /// The programs run at timers and wakeups too, so a figure per switch is one of all of them.
 fn cost(cost: &Cost) -> String {
-    let recorder = units::percent(cost.recorder_cpu_pct);
+    let recorder = format!(
+        "{}, attached within {}",
+        units::percent(cost.recorder_cpu_pct),
+        units::duration(cost.attach_ns)
+    );
     let Some(pct) = cost.cpu_pct else {
         return format!(
             "cost: programs unknown (asking takes CAP_SYS_ADMIN); \
@@ -272,7 +276,7 @@ mod tests {
           ticks 5,000, slice timers 0, local timer interrupts of all causes 5,020
           note: the kernel's own account misses 3.00 ms of wakeup waits here
         lost 12 missed switches
-        cost: 131 ns per switch for all programs, 0.42 % of one CPU (counted by the kernel over 500 ms, which adds to it); the recorder's process 0.30 %
+        cost: 131 ns per switch for all programs, 0.42 % of one CPU (counted by the kernel over 500 ms, which adds to it); the recorder's process 0.30 %, attached within 250 ms
         degraded: hrtick: this kernel has none
         ");
     }
@@ -357,10 +361,11 @@ mod tests {
     fn cost_that_may_not_be_asked_is_said_to_be_unknown() {
         let text = cost(&Cost {
             recorder_cpu_pct: 1.5,
+            attach_ns: 180_000_000,
             ..Cost::default()
         });
         let expected = "cost: programs unknown (asking takes CAP_SYS_ADMIN); \
-                        the recorder's process 1.5 %\n";
+                        the recorder's process 1.5 %, attached within 180 ms\n";
         assert_eq!(text, expected);
     }
 }
