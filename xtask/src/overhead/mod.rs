@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// Pipe round trips per measurement
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     loops: u32,
-    /// Only schedlat's default, beside 10 to 20,000 tasks that sleep, and with one of them selected
+    /// Only schedlat's default, beside 10 to 15,000 tasks that sleep, and with one of them selected
     #[arg(long)]
     crowd: bool,
     /// CPU on which the ping-pong runs (default: the last one)
