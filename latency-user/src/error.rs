@@ -106,6 +106,11 @@ pub enum Error {
     Policy { policy: String, source: io::Error },
     #[error("cannot make or set up a thread: {source}")]
     Thread { source: io::Error },
+    #[error("cannot pass a token through {transport}: {source}")]
+    Transport {
+        transport: &'static str,
+        source: io::Error,
+    },
     #[error("cannot keep the CPUs from idle states: {path}: {source}")]
     IdleStates {
         path: &'static str,
@@ -156,9 +161,7 @@ impl Error {
             Self::NoCgroup(_) => {
                 "give the path below the cgroup mount, as in /proc/PID/cgroup, or the directory itself".into()
             }
-            Self::UnreadableHierarchy { .. } => {
-                "use the group's path in the cpu controller's or the v2 hierarchy".into()
-            }
+            Self::UnreadableHierarchy { .. } => "use its path in the cpu or v2 hierarchy".into(),
             Self::MixedHierarchies { .. } => "name them all in one hierarchy".into(),
             Self::Conflict { help, .. } | Self::TooShort { help, .. } | Self::Preemption { help, .. } => {
                 (*help).into()
@@ -176,6 +179,7 @@ impl Error {
             Self::Pin { .. } => "the cpuset of this cgroup may forbid it: see Cpus_allowed_list in /proc/self/status".into(),
             Self::Policy { policy, source } => policy_help(policy, source).into(),
             Self::Thread { .. } => "there may be too many threads already: see `ulimit -u`".into(),
+            Self::Transport { .. } => "see `ulimit -n`, or choose others with --transport".into(),
             Self::IdleStates { .. } => "run as root, or without --no-cstates".into(),
             Self::LockMemory { .. } => "run as root, give the binary CAP_IPC_LOCK, or raise `ulimit -l`".into(),
         }

@@ -1,8 +1,10 @@
 //! Control groups of a test's own, v1 or v2, removed when dropped.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -30,12 +32,31 @@ pub struct Throttling {
 impl Cgroup {
     /// A group in the hierarchy of the CPU controller, v1 or v2.
     pub fn with_cpu_controller(name: &str) -> Result<Self> {
-        if let Some(root) = mounted(|mount| mount.super_options.contains_key("cpu"))? {
+        Self::with_controller("cpu", name)
+    }
+
+    /// A group that may use so much memory, that of the kernel on its behalf included.
+    pub fn with_memory_limit(name: &str, bytes: u64) -> Result<Self> {
+        let group = Self::with_controller("memory", name)?;
+        let file = if group.is_v2 {
+            "memory.max"
+        } else {
+            "memory.limit_in_bytes"
+        };
+        group.write(file, &bytes.to_string())?;
+        Ok(group)
+    }
+
+    fn with_controller(controller: &str, name: &str) -> Result<Self> {
+        if let Some(root) = mounted(|mount| mount.super_options.contains_key(controller))? {
             return Self::below(&root, name, false);
         }
-        let root = mounted(is_v2)?.context("no CPU controller is mounted")?;
-        fs::write(root.join("cgroup.subtree_control"), "+cpu")
-            .context("cannot enable the CPU controller")?;
+        let root = mounted(is_v2)?.context("no cgroups are mounted")?;
+        fs::write(
+            root.join("cgroup.subtree_control"),
+            format!("+{controller}"),
+        )
+        .with_context(|| format!("cannot enable the {controller} controller"))?;
         Self::below(&root, name, true)
     }
 
@@ -77,6 +98,18 @@ impl Cgroup {
     /// Starts a workload in it.
     pub fn workload(&self, line: &str) -> Result<Load> {
         Load::workload(&format!("{line} --cgroup {}", self.directory.display()))
+    }
+
+    /// Runs a program as a member from its first instruction.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("sh");
+        let join = "echo $$ > \"$1\" && shift && exec \"$@\"";
+        command.args(["-c", join, "sh"]);
+        command
+            .arg(self.directory.join("cgroup.procs"))
+            .arg(program);
+        command
     }
 
     /// Moves a process into it, with all its threads.

@@ -6,8 +6,10 @@
 //! Nothing here measures; everything it sets is undone when its value is dropped.
 
 pub mod bpf_object;
+pub mod btf;
 pub mod cgroup;
 pub mod check;
+pub mod disk;
 pub mod guest;
 pub mod interrupts;
 pub mod load;

@@ -11,7 +11,7 @@ use latency_tests::{
     check,
     load::Load,
     report::{Report, Row},
-    schedlat::Schedlat,
+    schedlat::{Recording, Schedlat, binary},
     truth::nanos,
 };
 
@@ -143,4 +143,19 @@ fn c047_a_group_that_came_and_went_has_its_name() -> Result<()> {
     });
     let row = row.with_context(|| format!("no row for {name}"))?;
     check::ran_as_long(&report, row.stats.on_cpu_ns, truth.counters.exec_ns)
+}
+
+#[test]
+fn c045_a_group_without_real_time_budget_is_named() -> Result<()> {
+    let group = Cgroup::with_cpu_controller("no-budget")?;
+    let has_budgets = group.directory().join("cpu.rt_runtime_us").exists();
+    let line = "probe wake --policy fifo:80 --cpu 1 --for 200ms --format json";
+    let mut command = group.command(binary()?);
+    command.args(line.split(' '));
+    let outcome = Recording::of(command)?.finish()?;
+    // A kernel without such budgets has nothing to refuse.
+    if has_budgets {
+        return outcome.fails_with(1, &["fifo:80", "cpu.rt_runtime_us"]);
+    }
+    outcome.success().map(|_| ())
 }

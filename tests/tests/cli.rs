@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use latency_tests::{
-    check,
+    btf, check,
     load::Load,
     schedlat::{Outcome, Schedlat, binary},
 };
@@ -69,6 +69,9 @@ fn c115_a_duration_without_a_unit_is_refused_or_explained() -> Result<()> {
     let outcome = record("--for 5")?;
     assert_eq!(outcome.code(), 2, "{}", outcome.messages);
     assert!(outcome.messages.contains("5s"), "{}", outcome.messages);
+    let outcome = record("--over 5 --for 1s")?;
+    assert_eq!(outcome.code(), 2, "{}", outcome.messages);
+    assert!(outcome.messages.contains("5ms"), "{}", outcome.messages);
     Ok(())
 }
 
@@ -311,19 +314,10 @@ fn a_command_may_have_arguments_of_any_bytes() -> Result<()> {
 fn c059_a_kernel_without_type_information_is_named() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let broken = folder.path().join("btf");
-    let run = || {
-        let mut command = std::process::Command::new("unshare");
-        let hide = "mount --bind \"$1\" /sys/kernel/btf/vmlinux && shift && exec \"$@\"";
-        command
-            .args(["--mount", "sh", "-c", hide, "sh"])
-            .arg(&broken)
-            .arg(binary()?);
-        command.args(["record", "--for", "1s"]);
-        latency_tests::schedlat::Recording::of(command)?.finish()
-    };
+    let run = || btf::run_with(&broken, "record --for 1s");
     fs::write(&broken, "")?;
     run()?.fails_with(1, &["/sys/kernel/btf/vmlinux"])?;
-    let good = fs::read("/sys/kernel/btf/vmlinux")?;
+    let good = fs::read(btf::PATH)?;
     fs::write(&broken, &good[..good.len() / 2])?;
     let outcome = run()?;
     outcome.fails_with(1, &["/sys/kernel/btf/vmlinux"])?;

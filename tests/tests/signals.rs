@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use latency_tests::{
     bpf_object::BpfObject,
     check,
+    disk::TinyDisk,
     load::Load,
     schedlat::{Recording, Schedlat, binary},
     truth::monotonic,
@@ -125,7 +126,7 @@ fn a_closed_pipe_is_a_quiet_end() -> Result<()> {
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() -> Result<()> {
     let disk = TinyDisk::new()?;
-    let file = disk.directory.path().join("report.json");
+    let file = disk.path().join("report.json");
     let outcome = Schedlat::record()
         .lasting(0.5)
         .arg("--output")
@@ -148,33 +149,6 @@ fn an_output_that_takes_nothing_is_an_error_as_well() -> Result<()> {
     assert!(messages.contains("standard output"), "{messages}");
     assert!(messages.contains("space"), "{messages}");
     Ok(())
-}
-
-/// A file system with room for one page.
-struct TinyDisk {
-    directory: tempfile::TempDir,
-}
-
-impl TinyDisk {
-    fn new() -> Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let flags = rustix::mount::MountFlags::empty();
-        rustix::mount::mount(
-            "tmpfs",
-            directory.path(),
-            "tmpfs",
-            flags,
-            Some(c"size=4096"),
-        )?;
-        Ok(Self { directory })
-    }
-}
-
-impl Drop for TinyDisk {
-    fn drop(&mut self) {
-        let flags = rustix::mount::UnmountFlags::DETACH;
-        rustix::mount::unmount(self.directory.path(), flags).expect("unmount the tiny disk");
-    }
 }
 
 #[test]

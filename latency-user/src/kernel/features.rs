@@ -10,48 +10,28 @@ use aya::{
 };
 use latency_common::config::Detail;
 
-use super::{arch, btf::KernelTypes, resched::ReschedBits, rights::Rights, symbols::Addresses};
+use super::{
+    arch,
+    btf::KernelTypes,
+    feature::{Availability, Feature, degradable, optional, required},
+    resched::ReschedBits,
+    rights::Rights,
+    symbols::Addresses,
+    tracepoints::{INTERRUPTS_SEEN, Lacking, TIMERS, WORK_FUNCTIONS, YIELD_CALLS},
+};
 use crate::Error;
 
 /// The feature that names the functions of kernel stacks.
 pub const KERNEL_PATHS: &str = "kernel paths";
 
+/// The features of the full detail only.
+const OF_FULL_DETAIL: [&str; 3] = [KERNEL_PATHS, INTERRUPTS_SEEN, WORK_FUNCTIONS];
+
 /// What it takes to read kernel addresses.
 const ADDRESSES_REMEDY: &str = "run as root, or add CAP_SYSLOG, with kptr_restrict below 2";
 
-/// How well a feature works here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Availability {
-    /// Fully.
-    Available,
-    /// Partly: `why` says what is not seen.
-    Degraded,
-    /// Not at all.
-    Missing,
-}
-
-/// One feature of this kernel.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Feature {
-    /// What it is.
-    pub name: &'static str,
-    /// How well it works.
-    pub availability: Availability,
-    /// Without it nothing can be recorded.
-    pub is_required: bool,
-    /// How that is known, or why it does not work.
-    pub why: String,
-    /// What it would take; empty when it works.
-    pub remedy: String,
-}
-
 /// What was found out about the kernel.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "answers to questions that have nothing to do with one another"
-)]
 pub struct Features {
     /// Bits that ask for a reschedule.
     pub resched_bits: ReschedBits,
@@ -63,10 +43,8 @@ pub struct Features {
     pub can_seed_at_switch: bool,
     /// Whether `sched_exit_tp` is needed to tell stale evidence from fresh.
     pub needs_sched_exit: bool,
-    /// Whether each call of `schedule()` has a tracepoint (6.16).
-    pub has_sched_entry: bool,
-    /// Whether interrupts of the local timer have tracepoints (x86).
-    pub has_local_timer: bool,
+    /// Tracepoints that a recording does without here.
+    pub lacking: Lacking,
     list: Vec<Feature>,
 }
 
@@ -86,10 +64,8 @@ impl Features {
             can_seed_at_switch: has_storage_for_any_context(types),
             // From 7.1 on the slice timer asks on its own, and often for nothing. Before, ticks are so
             // far apart that the next event with clear flags discards what is stale.
-            needs_sched_exit: types.has_tracepoint("sched_exit_tp")
-                && types.has_tracepoint("hrtimer_rearm"),
-            has_sched_entry: types.has_tracepoint("sched_entry_tp"),
-            has_local_timer: types.has_tracepoint("local_timer_entry"),
+            needs_sched_exit: types.has_tracepoint("hrtimer_rearm"),
+            lacking: Lacking::of(types),
             list: Vec::new(),
         };
         features.list = features.describe(types, rights);
@@ -125,9 +101,9 @@ impl Features {
         }
     }
 
-    /// In words, what a recording of this detail lacks here.
+    /// In words, what a recording of this detail lacks here, yielders among its tasks or not.
     #[must_use]
-    pub fn degraded(&self, detail: Detail) -> Vec<String> {
+    pub fn degraded(&self, detail: Detail, has_yielders: bool) -> Vec<String> {
         if detail < Detail::Causes {
             return vec![reduced(detail).to_owned()];
         }
@@ -136,7 +112,8 @@ impl Features {
             .list
             .iter()
             .filter(|feature| feature.availability != Availability::Available)
-            .filter(|feature| detail == Detail::Full || feature.name != KERNEL_PATHS)
+            .filter(|feature| detail == Detail::Full || !OF_FULL_DETAIL.contains(&feature.name))
+            .filter(|feature| has_yielders || feature.name != YIELD_CALLS)
             .map(|feature| format!("{}: {}", feature.name, feature.why));
         reduced.into_iter().chain(lacking).collect()
     }
@@ -144,6 +121,7 @@ impl Features {
     fn describe(&self, types: &KernelTypes, rights: Rights) -> Vec<Feature> {
         let mut list = required_features(types, rights);
         list.extend(self.causes(types, rights));
+        list.extend(self.lacking.features());
         list.push(self.paths_feature(rights));
         list.extend(surroundings(rights));
         list
@@ -193,6 +171,12 @@ impl Features {
         )
     }
 
+    /// Whether the tick and the slice timer are told from other timers.
+    #[must_use]
+    pub fn has_timers(&self) -> bool {
+        self.addresses.tick != 0 && !self.lacking.has(TIMERS[0])
+    }
+
     fn paths_feature(&self, rights: Rights) -> Feature {
         let why = format!("{}: stacks have no names", hidden(rights));
         optional(
@@ -205,13 +189,15 @@ impl Features {
     }
 
     fn tick_feature(&self, rights: Rights) -> Feature {
-        let why = format!(
-            "{}: the end of a slice is booked as unknown",
+        let reason = if self.lacking.has(TIMERS[0]) {
+            "the kernel has no hrtimer_expire_entry and hrtimer_expire_exit"
+        } else {
             hidden(rights)
-        );
+        };
+        let why = format!("{reason}: the end of a slice is booked as unknown");
         degradable(
             "cause: tick, hrtick",
-            self.addresses.tick != 0,
+            self.has_timers(),
             "the timers' callbacks are known by address",
             &why,
             ADDRESSES_REMEDY,
@@ -249,8 +235,8 @@ fn required_features(types: &KernelTypes, rights: Rights) -> Vec<Feature> {
         required(
             "scheduler tracepoints",
             has_scheduler_events(types),
-            "sched_switch, sched_waking, sched_wakeup and task_newtask are in BTF",
-            "the kernel's BTF lacks them",
+            "sched_switch, sched_wakeup, task_newtask and those that go with them are in BTF",
+            "the kernel's BTF lacks some of them",
             "a kernel of 5.15 or later with CONFIG_DEBUG_INFO_BTF=y",
         ),
         storage_feature(
@@ -265,6 +251,13 @@ fn required_features(types: &KernelTypes, rights: Rights) -> Vec<Feature> {
             "waits are compared with sched_info.run_delay",
             "sched_info.run_delay does not exist",
             "a kernel with CONFIG_SCHED_INFO (schedstats or delay accounting)",
+        ),
+        required(
+            "clock",
+            super::is_clock_the_kernels(),
+            "CLOCK_MONOTONIC is the kernel's own",
+            "this time namespace shifts CLOCK_MONOTONIC, which the kernel side reads as it is",
+            "the host's time namespace, e.g. `nsenter --time --target 1`",
         ),
     ]
 }
@@ -344,46 +337,12 @@ fn has_scheduler_events(types: &KernelTypes) -> bool {
         "sched_waking",
         "sched_wakeup",
         "sched_wakeup_new",
+        "sched_migrate_task",
+        "sched_process_exec",
+        "sched_process_exit",
         "task_newtask",
+        "task_rename",
     ]
     .iter()
     .all(|name| types.has_tracepoint(name))
-}
-
-fn feature(
-    name: &'static str,
-    without: Availability,
-    has_it: bool,
-    [good, bad, remedy]: [&str; 3],
-) -> Feature {
-    Feature {
-        name,
-        availability: if has_it {
-            Availability::Available
-        } else {
-            without
-        },
-        is_required: false,
-        why: if has_it { good } else { bad }.to_owned(),
-        remedy: if has_it {
-            String::new()
-        } else {
-            remedy.to_owned()
-        },
-    }
-}
-
-fn required(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
-    Feature {
-        is_required: true,
-        ..feature(name, Availability::Missing, has_it, [good, bad, remedy])
-    }
-}
-
-fn optional(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
-    feature(name, Availability::Missing, has_it, [good, bad, remedy])
-}
-
-fn degradable(name: &'static str, has_it: bool, good: &str, bad: &str, remedy: &str) -> Feature {
-    feature(name, Availability::Degraded, has_it, [good, bad, remedy])
 }

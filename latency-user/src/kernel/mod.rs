@@ -4,6 +4,7 @@ mod arch;
 pub mod btf;
 mod btf_reader;
 mod bytes;
+mod feature;
 mod features;
 mod flight;
 mod functions;
@@ -20,9 +21,11 @@ mod resched;
 mod rights;
 mod symbols;
 mod trace;
+mod tracepoints;
 mod whole;
 
-pub use features::{Availability, Feature, Features, KERNEL_PATHS};
+pub use feature::{Availability, Feature};
+pub use features::{Features, KERNEL_PATHS};
 pub use flight::{FlightRings, FlightSize};
 pub use functions::Functions;
 pub use idle::IdleMeter;
@@ -45,6 +48,16 @@ const INIT_PID_NAMESPACE: &str = "pid:[4026531836]";
 #[must_use]
 pub fn is_init_pid_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == INIT_PID_NAMESPACE)
+}
+
+/// Whether `CLOCK_MONOTONIC` reads here as the kernel side reads it: a time namespace may shift it.
+fn is_clock_the_kernels() -> bool {
+    // Without the file there are no time namespaces.
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let mut monotonic = offsets
+        .lines()
+        .filter_map(|line| line.strip_prefix("monotonic"));
+    monotonic.all(|numbers| numbers.split_whitespace().all(|number| number == "0"))
 }
 
 /// Switches the kernel's BPF statistics on for as long as the result is open; none without the right.

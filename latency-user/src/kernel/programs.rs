@@ -6,7 +6,11 @@ use aya::{
 };
 use latency_common::config::Detail;
 
-use super::{features::Features, object::LoadOptions};
+use super::{
+    features::Features,
+    object::LoadOptions,
+    tracepoints::{INTERRUPTS, SCHED_ENTRY, SCHED_EXIT, WORKS},
+};
 use crate::Error;
 
 /// What of the targets decides which programs are needed.
@@ -55,22 +59,23 @@ const fn other(program: &'static str, tracepoint: &'static str) -> Attachment {
     }
 }
 
-/// Every program that these options need, in the order of attachment.
+/// Every program that these options need and this kernel can run, in the order of attachment.
 pub(super) fn needed(features: &Features, options: &LoadOptions) -> Vec<Attachment> {
     let mut needed = Vec::new();
     if options.flight.is_some() {
-        needed.extend(flight(features));
+        needed.extend(FLIGHT);
     }
     needed.extend(attachments(options.detail, features, options.needs));
     if counts_yields(features, options) {
-        needed.push(same("sched_entry_tp"));
+        needed.push(same(SCHED_ENTRY));
     }
+    needed.retain(|attachment| !features.lacking.has(attachment.tracepoint));
     needed
 }
 
 /// Whether yields are to be counted, and can be.
 pub(super) fn counts_yields(features: &Features, options: &LoadOptions) -> bool {
-    features.has_sched_entry && !options.yielders.is_empty()
+    !features.lacking.has(SCHED_ENTRY) && !options.yielders.is_empty()
 }
 
 /// Programs that a level of detail needs.
@@ -92,7 +97,7 @@ fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachm
         Detail::Causes | Detail::Full => {
             let mut attachments = Vec::new();
             if detail == Detail::Full {
-                attachments.extend(INTERRUPTS.into_iter().map(same));
+                attachments.extend(INTERRUPTS.into_iter().flatten().map(same));
                 attachments.extend(WORKS.into_iter().map(same));
             }
             attachments.extend(measuring(features));
@@ -104,47 +109,19 @@ fn attachments(detail: Detail, features: &Features, needs: Needs) -> Vec<Attachm
 
 /// What the flight recorder takes; attached before all others, so that no event that they measure is
 /// missing in it.
-fn flight(features: &Features) -> Vec<Attachment> {
-    let mut attachments = vec![
-        other("flight_irq_entry", "irq_handler_entry"),
-        other("flight_irq_exit", "irq_handler_exit"),
-        other("flight_softirq_entry", "softirq_entry"),
-        other("flight_softirq_exit", "softirq_exit"),
-        other("flight_migrate", "sched_migrate_task"),
-        other("flight_waking", "sched_waking"),
-        other("flight_wakeup_new", "sched_wakeup_new"),
-        other("flight_wakeup", "sched_wakeup"),
-        other("flight_switch", "sched_switch"),
-    ];
-    if features.has_local_timer {
-        attachments.extend([
-            other("flight_timer_entry", "local_timer_entry"),
-            other("flight_timer_exit", "local_timer_exit"),
-        ]);
-    }
-    attachments
-}
-
-/// What takes a CPU from its task. Begins are attached after ends, so that none is seen without its end.
-const INTERRUPTS: [&str; 14] = [
-    "irq_handler_exit",
-    "irq_handler_entry",
-    "softirq_exit",
-    "softirq_entry",
-    "local_timer_exit",
-    "local_timer_entry",
-    "reschedule_exit",
-    "reschedule_entry",
-    "call_function_exit",
-    "call_function_entry",
-    "call_function_single_exit",
-    "call_function_single_entry",
-    "irq_work_exit",
-    "irq_work_entry",
+const FLIGHT: [Attachment; 11] = [
+    other("flight_irq_entry", "irq_handler_entry"),
+    other("flight_irq_exit", "irq_handler_exit"),
+    other("flight_softirq_entry", "softirq_entry"),
+    other("flight_softirq_exit", "softirq_exit"),
+    other("flight_migrate", "sched_migrate_task"),
+    other("flight_waking", "sched_waking"),
+    other("flight_wakeup_new", "sched_wakeup_new"),
+    other("flight_wakeup", "sched_wakeup"),
+    other("flight_switch", "sched_switch"),
+    other("flight_timer_entry", "local_timer_entry"),
+    other("flight_timer_exit", "local_timer_exit"),
 ];
-
-/// What tells the functions of the kernel's workers apart.
-const WORKS: [&str; 2] = ["workqueue_execute_end", "workqueue_execute_start"];
 
 /// What keeps the selection true.
 fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {
@@ -164,11 +141,11 @@ fn selecting(features: &Features, needs: Needs) -> Vec<Attachment> {
 
 /// What measures waits, latency and causes.
 fn measuring(features: &Features) -> Vec<Attachment> {
-    let has_tick = features.addresses.tick != 0;
+    let has_tick = features.has_timers();
     chosen([
         ("hrtimer_expire_entry", has_tick),
         ("hrtimer_expire_exit", has_tick),
-        ("sched_exit_tp", features.needs_sched_exit),
+        (SCHED_EXIT, features.needs_sched_exit),
         ("sched_migrate_task", true),
         ("sched_waking", true),
         ("sched_wakeup_new", true),

@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::{
     net::unix::pipe::Receiver,
     process::{Child as Process, Command},
@@ -130,12 +130,31 @@ impl Child {
     }
 }
 
+impl Drop for Child {
+    /// A command that nobody will wait for, because its recording failed, is asked to end.
+    fn drop(&mut self) {
+        self.terminate();
+    }
+}
+
 /// Asks a process to end.
 pub fn terminate(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+    if let Some(pid) = pid_of(pid) {
         // It may just have ended by itself.
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap_or_default();
+        kill_process(pid, Signal::TERM).unwrap_or_default();
     }
+}
+
+/// Signals a process group by its leader.
+pub fn signal_group(leader: u32, signal: Signal) {
+    if let Some(leader) = pid_of(leader) {
+        // It may just have ended by itself.
+        kill_process_group(leader, signal).unwrap_or_default();
+    }
+}
+
+fn pid_of(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
 /// Directs what a command prints; what is left to read for us.

@@ -20,7 +20,7 @@ mod threshold;
 mod waits;
 mod watch;
 
-pub use child::{Child, CommandOutput, CommandReader, status_code, terminate};
+pub use child::{Child, CommandOutput, CommandReader, signal_group, status_code, terminate};
 pub use options::{DEFAULT_HISTOGRAMS, DEFAULT_RING_BYTES, SessionOptions};
 pub use session::Session;
 pub use targets::{TargetArgs, Targets};

@@ -101,7 +101,7 @@ impl Session {
             kernel,
             targets: options.targets.clone(),
             flight: options.flight,
-            degraded: features.degraded(options.detail),
+            degraded: features.degraded(options.detail, !options.yielders.is_empty()),
             cgroups,
             cost: CostMeter::new(rights.has_sys_admin()),
             first,

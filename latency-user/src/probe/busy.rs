@@ -24,6 +24,9 @@ const ROOM_PER_SECOND: u64 = 20_000;
 /// At least and at most so many, of 16 bytes each.
 const ROOM: (u64, u64) = (1 << 16, 1 << 22);
 
+/// Of all spinners together, which have their memory locked before the first one spins: 256 MiB.
+const ROOM_OF_ALL: u64 = 1 << 24;
+
 /// Turns by which the loop gets to know itself: a few milliseconds, so that an interrupt or two cannot
 /// move the median.
 const N_CALIBRATION: u32 = 100_000;
@@ -138,6 +141,8 @@ pub struct Spinner {
     pub length_ns: u64,
     /// The shortest gap; without, the loop finds it out.
     pub threshold_ns: Option<u64>,
+    /// How many share the memory with it, itself included.
+    pub n_spinners: usize,
 }
 
 /// What a spinner found.
@@ -204,7 +209,9 @@ impl Spinner {
 
     fn room(&self) -> usize {
         let wanted = ROOM_PER_SECOND * (1 + self.length_ns / 1_000_000_000);
-        usize::try_from(wanted.clamp(ROOM.0, ROOM.1)).unwrap_or(0)
+        let share = ROOM_OF_ALL / (self.n_spinners as u64).max(1);
+        let most = share.clamp(ROOM.0, ROOM.1);
+        usize::try_from(wanted.clamp(ROOM.0, most)).unwrap_or(0)
     }
 }
 
@@ -305,6 +312,7 @@ mod tests {
             cpu: CpuList::allowed().unwrap().as_slice()[0],
             length_ns: 5_000_000,
             threshold_ns: None,
+            n_spinners: 1,
         };
         let spun = spinner.crew().unwrap().go(0).join().remove(0);
         assert!(spun.spin.ended_at_ns - spun.spin.began_at_ns >= 5_000_000);
@@ -314,6 +322,24 @@ mod tests {
                 .iter()
                 .all(|gap| gap.length_ns >= spun.threshold_ns)
         );
+    }
+
+    #[test]
+    fn spinners_share_the_room_but_each_has_some() {
+        let room = |seconds: u64, n_spinners| {
+            let spinner = Spinner {
+                policy: Policy::Other,
+                cpu: 0,
+                length_ns: seconds * 1_000_000_000,
+                threshold_ns: None,
+                n_spinners,
+            };
+            spinner.room() as u64
+        };
+        assert_eq!(room(9, 2), 10 * ROOM_PER_SECOND);
+        assert_eq!(room(3600, 4), ROOM.1);
+        assert_eq!(room(3600, 8) * 8, ROOM_OF_ALL);
+        assert_eq!(room(3600, 1000), ROOM.0);
     }
 
     #[test]

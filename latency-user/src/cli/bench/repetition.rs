@@ -10,6 +10,7 @@ use nix::sys::{
     resource::{UsageWho, getrusage},
     time::TimeVal,
 };
+use rustix::process::Signal;
 use tokio::process::Command;
 
 use crate::{
@@ -24,7 +25,8 @@ use crate::{
     host,
     model::{BenchRun, GroupBy, Host, Rusage},
     observe::{
-        Child, CommandOutput, Session, SessionOptions, TargetArgs, Targets, status_code, terminate,
+        Child, CommandOutput, Session, SessionOptions, TargetArgs, Targets, signal_group,
+        status_code, terminate,
     },
 };
 
@@ -104,25 +106,35 @@ impl Bench {
         let Some([program, arguments @ ..]) = self.prepare.as_deref() else {
             return Ok(None);
         };
+        // A group of its own, so that what ends it ends all that it has started. A group that is not the
+        // terminal's would be stopped at its first reading from there.
         let spawned = Command::new(program)
             .args(arguments)
+            .process_group(0)
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
         let mut child = spawned.map_err(|source| Error::Command {
             command: program.to_string_lossy().into_owned(),
             source,
         })?;
-        let status = tokio::select! {
-            status = child.wait() => status?,
-            request = self.signals.next() => {
-                if let Some(pid) = child.id() {
-                    terminate(pid);
+        let mut asked = None;
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status?,
+                request = self.signals.next() => {
+                    // Who asks again does not want to wait.
+                    let signal = if asked.is_none() { Signal::TERM } else { Signal::KILL };
+                    asked = Some(request);
+                    child.id().map(|leader| signal_group(leader, signal)).unwrap_or_default();
                 }
-                child.wait().await?;
-                return Ok(Some(Ended::Asked(code_of(request))));
             }
         };
-        Ok((!status.success()).then(|| Ended::Failed(status_code(status))))
+        Ok(match asked {
+            Some(request) => Some(Ended::Asked(code_of(request))),
+            None if status.success() => None,
+            None => Some(Ended::Failed(status_code(status))),
+        })
     }
 
     async fn record(&mut self, words: &[OsString]) -> anyhow::Result<Repetition> {

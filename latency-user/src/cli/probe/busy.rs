@@ -93,6 +93,7 @@ impl BusyArgs {
         let settings = self.common.settings(&[Policy::Other, Policy::Fifo(50)]);
         settings.iter().try_for_each(single::check_policy)?;
         let cpus = single::cpus(&self.common)?;
+        let n_spinners = settings.len() * cpus.len();
         let mut plans = Vec::new();
         for setting in &settings {
             plans.extend(cpus.iter().map(|cpu| Plan {
@@ -102,6 +103,7 @@ impl BusyArgs {
                     cpu: *cpu,
                     length_ns: self.duration.as_ns(),
                     threshold_ns: self.threshold.map(Nanos::as_ns),
+                    n_spinners,
                 },
             }));
         }

@@ -162,9 +162,10 @@ fn all_series(
     ran: &[Ran<io::Result<Side>>],
     record: &Report,
 ) -> Result<Vec<PingpongSeries>, Error> {
-    let outcomes = ran
+    let outcomes = plans
         .iter()
-        .map(|cell| Outcome::of(&cell.results))
+        .zip(ran)
+        .map(|(plan, cell)| Outcome::of(plan.transport, &cell.results))
         .collect::<Result<Vec<_>, _>>()?;
     let mut all = Vec::new();
     for (index, (plan, cell)) in plans.iter().zip(ran).enumerate() {

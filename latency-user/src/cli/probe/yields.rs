@@ -36,7 +36,7 @@ pub(super) struct YieldArgs {
     peers: Vec<PeerArg>,
     /// The most calls of each combination
     #[arg(long, value_name = "N", default_value_t = 100_000,
-          value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CALLS)))]
     count: u32,
     /// The longest that a combination may take
     #[arg(
@@ -53,8 +53,9 @@ pub(super) struct YieldArgs {
     common: CommonArgs,
 }
 
-/// What the kernel saw of each takes some 200 bytes until the end.
-const MAX_CALLS: i64 = 10_000_000;
+/// Of all combinations together: their memory is locked before the first begins, 16 bytes for each, and
+/// what the kernel saw of each takes some 200 bytes until the end.
+const MAX_CALLS: u32 = 10_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PeerArg {
@@ -133,6 +134,13 @@ impl YieldArgs {
                 }));
             }
         }
+        if plans.len() as u64 * u64::from(self.count) > u64::from(MAX_CALLS) {
+            return Err(Error::Conflict {
+                option: "--count",
+                with: "so many combinations",
+                help: "at most 10,000,000 calls are kept: make fewer, or choose with --peer, --policy and --cpu",
+            });
+        }
         Ok(plans)
     }
 
@@ -181,5 +189,32 @@ fn series_of(plan: &Plan, ran: &Ran<Yielded>, record: &Report) -> YieldSeries {
         load: setting.load.to_string(),
         preemption: setting.preemption.map(|model| model.to_string()),
         ..reconcile::yields::series(&sorted, &facts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: YieldArgs,
+    }
+
+    #[test]
+    fn more_calls_than_can_be_kept_are_refused() {
+        let refusal = |words: &str| {
+            let words = words.split(' ');
+            let line = Line::parse_from(std::iter::once("yield").chain(words));
+            line.args.plans().err().map(|error| error.to_string())
+        };
+        let one = "--policy other --peer none";
+        assert_eq!(refusal(&format!("{one} --count 10000000")), None);
+        let many = "--count does not go with so many combinations";
+        assert_eq!(refusal("--count 10000000").as_deref(), Some(many));
+        assert!(Line::try_parse_from(["yield", "--count", "10000001"]).is_err());
     }
 }

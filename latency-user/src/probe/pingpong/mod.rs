@@ -102,8 +102,8 @@ pub struct Outcome {
 
 /// Two threads that are set up, connected, and wait for their turn.
 pub fn pair(plan: Plan) -> Result<Crew<io::Result<Side>>, Error> {
-    let failed = |source| Error::Thread { source };
-    let [here, there] = plan.transport.connect().map_err(failed)?;
+    let connected = plan.transport.connect();
+    let [here, there] = connected.map_err(|source| plan.transport.failed(source))?;
     let mut crew = Crew::new();
     let place = |name: &str, index: usize| Place {
         name: name.to_owned(),
@@ -132,10 +132,9 @@ pub fn pair(plan: Plan) -> Result<Crew<io::Result<Side>>, Error> {
 
 impl Outcome {
     /// What the two threads of a pair found together; nothing where they were never released.
-    pub fn of(sides: &[io::Result<Side>]) -> Result<Self, Error> {
-        let failed = |cause: &io::Error| Error::Thread {
-            source: io::Error::other(cause.to_string()),
-        };
+    pub fn of(transport: Transport, sides: &[io::Result<Side>]) -> Result<Self, Error> {
+        let failed =
+            |cause: &io::Error| transport.failed(io::Error::new(cause.kind(), cause.to_string()));
         let [first, other] = sides else {
             return Ok(Self::default());
         };
@@ -202,7 +201,7 @@ mod tests {
             policy: Policy::Other,
             length: LENGTH,
         };
-        Outcome::of(&pair(plan).unwrap().go(0).join()).unwrap()
+        Outcome::of(plan.transport, &pair(plan).unwrap().go(0).join()).unwrap()
     }
 
     #[test]
@@ -246,7 +245,13 @@ mod tests {
         let stop = crew.stop();
         let working = crew.go(0);
         stop.now();
-        assert!(Outcome::of(&working.join()).unwrap().runs.len() <= 1);
+        assert!(
+            Outcome::of(plan.transport, &working.join())
+                .unwrap()
+                .runs
+                .len()
+                <= 1
+        );
     }
 
     #[test]

@@ -22,6 +22,8 @@ use rustix::{
     thread::futex,
 };
 
+use crate::Error;
+
 /// What carries the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
@@ -54,6 +56,14 @@ impl Transport {
     #[must_use]
     pub const fn carries_bytes(self) -> bool {
         matches!(self, Self::Pipe | Self::Unix)
+    }
+
+    /// Why it could not be had, or broke.
+    pub(super) fn failed(self, source: io::Error) -> Error {
+        Error::Transport {
+            transport: self.name(),
+            source,
+        }
     }
 
     /// Both ends of a new connection.

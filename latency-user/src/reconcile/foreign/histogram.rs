@@ -30,9 +30,16 @@ pub(super) fn total(buckets: &[(u64, u64)]) -> u64 {
         .fold(0, |sum, (_, n)| u64::saturating_add(sum, *n))
 }
 
+/// A percentile rests on at least so many samples above it, as all that are reported.
+const N_ABOVE: u64 = 10;
+
 /// The value below or at which `per_mille` thousandths of all `samples` lie; none where it lies beyond
-/// the histogram.
+/// the histogram, or rests on too few samples.
 pub(super) fn percentile(buckets: &[(u64, u64)], samples: u64, per_mille: u64) -> Option<u64> {
+    let n_above = u128::from(samples) * u128::from(1000_u64.saturating_sub(per_mille)) / 1000;
+    if n_above < u128::from(N_ABOVE) {
+        return None;
+    }
     let rank = u128::from(samples) * u128::from(per_mille);
     let rank = rank.div_ceil(1000).max(1);
     let mut seen = 0_u128;
@@ -48,14 +55,24 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_sorted_samples() {
-        let object = serde_json::json!({"10": 1, "2": 8, "100": 1});
+        let object = serde_json::json!({"10": 100, "2": 890, "100": 10});
         let buckets = read(&object, 1_000).unwrap();
-        assert_eq!(buckets, [(2_000, 8), (10_000, 1), (100_000, 1)]);
-        assert_eq!(total(&buckets), 10);
-        assert_eq!(percentile(&buckets, 10, 500), Some(2_000));
-        assert_eq!(percentile(&buckets, 10, 900), Some(10_000));
-        assert_eq!(percentile(&buckets, 10, 990), Some(100_000));
-        assert_eq!(percentile(&buckets, 1000, 990), None);
+        assert_eq!(buckets, [(2_000, 890), (10_000, 100), (100_000, 10)]);
+        assert_eq!(total(&buckets), 1000);
+        assert_eq!(percentile(&buckets, 1000, 500), Some(2_000));
+        assert_eq!(percentile(&buckets, 1000, 900), Some(10_000));
+        assert_eq!(percentile(&buckets, 1000, 990), Some(10_000));
+        // Half of them lie beyond it.
+        assert_eq!(percentile(&buckets, 2000, 990), None);
+    }
+
+    #[test]
+    fn percentiles_that_rest_on_few_samples_are_withheld() {
+        for (per_mille, least) in [(500, 20), (900, 100), (990, 1_000), (999, 10_000)] {
+            let all_alike = [(7, least)];
+            assert_eq!(percentile(&all_alike, least, per_mille), Some(7));
+            assert_eq!(percentile(&all_alike, least - 1, per_mille), None);
+        }
         assert_eq!(percentile(&[], 0, 500), None);
     }
 
