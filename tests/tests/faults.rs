@@ -99,7 +99,7 @@ impl SetForward {
     fn by(step: Duration) -> Result<Self> {
         let right = Duration::try_from(clock_gettime(ClockId::Realtime))?;
         let this = Self {
-            offset: right - monotonic(),
+            offset: right.saturating_sub(monotonic()),
         };
         this.set(step)?;
         Ok(this)

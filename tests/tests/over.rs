@@ -190,12 +190,12 @@ fn c018_every_wait_is_an_event_of_its_own() -> Result<()> {
     load.truth()?;
     thread::sleep(Duration::from_millis(300));
     let documents = recording.interrupt()?.success()?.documents()?;
-    let last = documents.last().context("no report")?;
+    let report = documents.last().context("no report")?;
     let (shown, lost) = (
-        number(&last["over"], "count")?,
-        number(&last["loss"], "wait_records")?,
+        number(&report["over"], "count")?,
+        number(&report["loss"], "wait_records")?,
     );
-    assert_eq!(shown + lost, n_waits(last)?, "{}", last["over"]);
+    assert_eq!(shown + lost, n_waits(report)?, "{}", report["over"]);
     assert!(shown + lost >= WAKEUPS / 2, "{shown} waits, {lost} lost");
     // One starting point each: no two waits of a task begin at once, or overlap.
     let mut ends = BTreeMap::new();

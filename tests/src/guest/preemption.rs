@@ -178,7 +178,8 @@ fn causes_under(model: &str) -> Result<String> {
         named += of_one.1;
     }
     ensure!(count > FEW, "a real-time task took the CPU {count} times");
-    check::share("losses to a higher class by its task", named, count, 0.9)?;
+    // A real-time kernel has threads of that class of its own, for timers and interrupts.
+    check::share("losses to a higher class by its task", named, count, 0.5)?;
     let document = Schedlat::command("doctor").args("--format json").run()?;
     let told = document.only_document()?["host"]["preemption"].to_string();
     if !told.contains(model) && !told.contains("rt") {
