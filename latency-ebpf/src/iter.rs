@@ -89,9 +89,13 @@ fn look_at_stolen(task: Task, state: &TaskState, header: &mut TaskHeader) {
 #[inline(always)]
 fn add_unseen(task: Task, state: &TaskState, counters: &mut TaskCounters) {
     counters.unseen_on_cpu_ns += task.sum_exec().wrapping_sub(state.last_sum_exec);
-    counters.classes[WaitClass::Unmeasured as usize].count += 1;
-    counters.kernel_ns[WaitClass::Unmeasured as usize] +=
-        task.run_delay().wrapping_sub(state.last_run_delay);
+    let class = WaitClass::Unmeasured as usize;
+    if let Some(class) = counters.classes.get_mut(class) {
+        class.count += 1;
+    }
+    if let Some(kernel_ns) = counters.kernel_ns.get_mut(class) {
+        *kernel_ns += task.run_delay().wrapping_sub(state.last_run_delay);
+    }
 }
 
 /// Times a row is read again because the task went on meanwhile.
