@@ -142,8 +142,9 @@ fn required_switch_that_is_missing_is_exit_3() -> Result<()> {
 
 #[test]
 fn signal_ends_it_with_a_report() -> Result<()> {
-    let running = probe("yield --cpu 1 --peer none --count 10000000 --for 60s").spawn()?;
-    thread::sleep(Duration::from_secs(2));
+    // As many as are kept, of the two classes together: more than a second's.
+    let running = probe("yield --cpu 1 --peer none --count 5000000 --for 60s").spawn()?;
+    thread::sleep(Duration::from_millis(1_500));
     running.signal(Signal::INT)?;
     let outcome = running.finish()?;
     assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
