@@ -45,14 +45,19 @@ fn leave_session() {
 pub(crate) fn as_load(command: &mut Command) {
     leave_session();
     command.process_group(0);
-    // SAFETY: between fork and exec it makes a system call and allocates nothing.
-    unsafe { command.pre_exec(die_with_parent) };
+    let prepare = || {
+        obey_interrupts();
+        die_with_parent()
+    };
+    // SAFETY: between fork and exec it makes system calls and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// A recorder that starts no command: ahead of everything, on CPU 0.
 pub(crate) fn as_recorder(command: &mut Command) {
     leave_session();
     let prepare = || {
+        obey_interrupts();
         rustix::process::setsid()?;
         rustix::process::setpriority_process(None, RECORDER_NICE)?;
         set_group_nice(RECORDER_NICE)?;
@@ -88,6 +93,13 @@ fn set_policy(policy: i32, sched_priority: i32) {
     let parameters = libc::sched_param { sched_priority };
     // SAFETY: the parameters live across the call, and 0 names the calling thread.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+}
+
+/// A shell has its background jobs ignore Ctrl-C, and whoever they start would: a signal that comes before
+/// the handlers exist would be lost.
+fn obey_interrupts() {
+    // SAFETY: the default action runs no code of ours.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
 }
 
 fn die_with_parent() -> io::Result<()> {
