@@ -187,7 +187,12 @@ fn the_tick_steals_from_a_lone_burner_as_often_as_it_rings() -> Result<()> {
         // hypervisor that takes the CPU lets ticks fall out: then the timer rang less often too.
         let (switches, missed) = (row.stats.switches.involuntary, report.audit.switches.missed);
         let due = expected.min(rung);
-        check::near("ticks", stolen.ticks, due, 0.01, 10 + switches + missed)?;
+        check::near("ticks", stolen.ticks, due, 0.01, 10 + switches + missed).with_context(
+            || {
+                let (ticks, loss) = (report.audit.ticks, &report.loss);
+                format!("the timer rang {rung} times, for all CPUs {ticks}; {loss:?}, {stolen:?}")
+            },
+        )?;
     }
     let mean = stolen.tick_ns / stolen.ticks.max(1);
     assert!((200..200_000).contains(&mean), "{mean} ns a tick");
