@@ -253,7 +253,8 @@ fn end_stint(switch: &Switch, state: &mut TaskState, timeline: Option<&Timeline>
     let sum_exec = prev.sum_exec();
     let kernel_ns = sum_exec.wrapping_sub(state.last_sum_exec);
     state.last_sum_exec = sum_exec;
-    if is_chained
+    // The first switch here is in no chain; a task that ran when it was selected has run since.
+    if (is_chained || state.is(FRESH))
         && state.is_in(TaskPhase::Running)
         && let Some(timeline) = timeline
     {
