@@ -11,24 +11,14 @@ pub(in crate::kernel) const ARGUMENT_MEMBER: &str = "orig_x0";
 
 /// From `arch/arm64/include/asm/thread_info.h` of the versions named.
 pub(in crate::kernel) fn resched_bits(evidence: Evidence) -> ReschedBits {
-    match evidence {
-        Evidence {
-            has_patch_lazy: true,
-            ..
-        } => ReschedBits {
-            urgent: 1,
-            lazy: Some(8),
-        },
-        Evidence {
-            has_mainline_lazy: true,
-            ..
-        } => ReschedBits {
-            urgent: 1,
-            lazy: Some(2),
-        },
-        _ => ReschedBits {
-            urgent: 1,
-            lazy: None,
+    ReschedBits {
+        urgent: 1,
+        lazy: if evidence.has_patch_lazy {
+            Some(8)
+        } else if evidence.has_mainline_lazy {
+            Some(2)
+        } else {
+            None
         },
     }
 }
@@ -36,21 +26,13 @@ pub(in crate::kernel) fn resched_bits(evidence: Evidence) -> ReschedBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(version: (u32, u32), lazy: (bool, bool), expected: (u32, Option<u32>)) {
-        let bits = resched_bits(Evidence {
-            version,
-            has_mainline_lazy: lazy.0,
-            has_patch_lazy: lazy.1,
-        });
-        assert_eq!((bits.urgent, bits.lazy), expected, "{version:?}");
-    }
+    use crate::kernel::arch::check;
 
     #[test]
     fn bit_of_reschedule_stays_and_its_lazy_twin_moves() {
-        check((6, 1), (false, false), (1, None));
-        check((6, 1), (false, true), (1, Some(8)));
-        check((6, 17), (true, false), (1, Some(2)));
+        check(resched_bits, (6, 1), (false, false), (1, None));
+        check(resched_bits, (6, 1), (false, true), (1, Some(8)));
+        check(resched_bits, (6, 17), (true, false), (1, Some(2)));
     }
 
     #[test]

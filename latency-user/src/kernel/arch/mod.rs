@@ -12,3 +12,23 @@ mod x86_64;
 pub(super) use aarch64::{ARGUMENT_MEMBER, SYSCALL_MEMBER, resched_bits};
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::{ARGUMENT_MEMBER, SYSCALL_MEMBER, resched_bits};
+
+#[cfg(test)]
+use super::resched::{Evidence, ReschedBits};
+
+/// Looks up a kernel, given whether it has lazy rescheduling of its own and by a patch.
+#[cfg(test)]
+#[track_caller]
+fn check(
+    table: fn(Evidence) -> ReschedBits,
+    version: (u32, u32),
+    lazy: (bool, bool),
+    expected: (u32, Option<u32>),
+) {
+    let bits = table(Evidence {
+        version,
+        has_mainline_lazy: lazy.0,
+        has_patch_lazy: lazy.1,
+    });
+    assert_eq!((bits.urgent, bits.lazy), expected, "{version:?}");
+}

@@ -42,37 +42,29 @@ pub(in crate::kernel) fn resched_bits(evidence: Evidence) -> ReschedBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(version: (u32, u32), lazy: (bool, bool), expected: (u32, Option<u32>)) {
-        let bits = resched_bits(Evidence {
-            version,
-            has_mainline_lazy: lazy.0,
-            has_patch_lazy: lazy.1,
-        });
-        assert_eq!((bits.urgent, bits.lazy), expected, "{version:?}");
-    }
+    use crate::kernel::arch::check;
 
     #[test]
     fn mainline_before_lazy() {
-        check((6, 1), (false, false), (3, None));
-        check((6, 12), (false, false), (3, None));
+        check(resched_bits, (6, 1), (false, false), (3, None));
+        check(resched_bits, (6, 12), (false, false), (3, None));
     }
 
     #[test]
     fn rt_patch_before_mainline_lazy() {
-        check((5, 10), (false, true), (3, Some(31)));
-        check((6, 1), (false, true), (3, Some(19)));
+        check(resched_bits, (5, 10), (false, true), (3, Some(31)));
+        check(resched_bits, (6, 1), (false, true), (3, Some(19)));
     }
 
     #[test]
     fn mainline_lazy() {
-        check((6, 12), (true, false), (3, Some(4)));
-        check((6, 17), (true, false), (3, Some(4)));
+        check(resched_bits, (6, 12), (true, false), (3, Some(4)));
+        check(resched_bits, (6, 17), (true, false), (3, Some(4)));
     }
 
     #[test]
     fn shared_bit_list() {
-        check((6, 18), (true, false), (4, Some(5)));
-        check((7, 3), (true, false), (4, Some(5)));
+        check(resched_bits, (6, 18), (true, false), (4, Some(5)));
+        check(resched_bits, (7, 3), (true, false), (4, Some(5)));
     }
 }
