@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::{checks, clocks, hotplug, preemption, refusal, topology};
+use super::{checks, clocks, hotplug, preemption, refusal, suspend, topology};
 
 /// A check, and what it says beside passing.
 pub(super) type Check = fn() -> Result<String>;
@@ -41,6 +41,10 @@ const ALL: List = &[
     (
         "c024_a_wait_without_end_is_shown_as_open",
         clocks::endless_wait,
+    ),
+    (
+        "c068_the_time_of_a_suspended_machine_is_in_no_figure",
+        suspend::is_in_no_figure,
     ),
     ("membarrier_and_proc_stress_is_survived", checks::stress),
     ("lockdown_confidentiality", checks::lockdown),
