@@ -104,6 +104,13 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// Downloads the kernels of the matrix. [`vm`] tells of one that cannot be had, when it asks for it again.
+pub(crate) fn fetch_ahead() {
+    for series in MATRIX {
+        drop(kernel::fetch(Plan::of(series, None)));
+    }
+}
+
 /// Runs as many machines at once as there are CPUs, since each keeps one busy, and returns the
 /// series that failed.
 fn run_all<'a>(kernels: &[(Plan<'a>, Kernel)], image: &Path) -> Vec<&'a str> {
