@@ -46,6 +46,8 @@ impl Recording {
             .args(arguments)
             .args(["--format", "json", "--output"])
             .arg(&output)
+            // Where it leaves what a flight recorder saves.
+            .current_dir(project::target(""))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
