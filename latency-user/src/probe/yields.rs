@@ -222,13 +222,14 @@ mod tests {
                 policy: Policy::Other,
                 cpu,
                 peer,
-                n_calls: 100,
-                longest: Duration::from_millis(300),
+                n_calls: 50,
+                // A tenth of it is what a call may take on a busy machine before the watchdog ends it.
+                longest: Duration::from_secs(10),
             };
             let found = cell.crew().unwrap().go(0).join();
             let n_threads = if peer == Peer::Nobody { 2 } else { 3 };
             assert_eq!(found.len(), n_threads);
-            assert!((1..=100).contains(&found[0].calls.len()), "{peer:?}");
+            assert!((1..=50).contains(&found[0].calls.len()), "{peer:?}");
             assert!(!found[n_threads - 1].watched.was_ended, "{peer:?}");
         }
     }
