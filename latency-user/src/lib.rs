@@ -10,6 +10,8 @@ pub mod cpus;
 pub mod doctor;
 mod error;
 pub mod host;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod hostile;
 pub mod kernel;
 pub mod model;
 pub mod observe;

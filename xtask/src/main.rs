@@ -19,6 +19,7 @@ mod debian;
 mod dist;
 #[path = "../../latency-user/ebpf_digest.rs"]
 mod ebpf_digest;
+mod fuzz;
 mod overhead;
 mod project;
 mod release;
@@ -30,6 +31,7 @@ mod sysroot;
 mod test;
 #[cfg(test)]
 mod tidy;
+mod tools;
 mod vm;
 
 #[derive(Debug, Parser)]
@@ -55,6 +57,8 @@ enum Task {
     Ci,
     /// Builds the stripped binary and the Debian package, and tries that in a clean system
     Dist,
+    /// Invents bytes for everything that reads bytes of others
+    Fuzz(fuzz::Arguments),
     /// Measures what schedlat adds to each switch, against other tools
     Overhead(overhead::Arguments),
     /// Runs the guest's checks on other kernels in emulated machines
@@ -80,6 +84,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Test(arguments) => test::test(arguments),
         Task::Ci => ci::ci(),
         Task::Dist => dist::dist(),
+        Task::Fuzz(arguments) => fuzz::fuzz(arguments),
         Task::Overhead(arguments) => overhead::overhead(arguments),
         Task::Vm(arguments) => vm::vm(arguments),
     }

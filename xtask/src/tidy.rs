@@ -17,6 +17,9 @@ const FOREIGN: [&str; 2] = [concat!("/wo", "rk/"), concat!("/tmp", "/w/")];
 /// A test that is skipped or expected to fail hides something.
 const HIDING: [&str; 2] = [concat!("#[", "ignore"), concat!("#[", "should_panic")];
 
+/// Folders without texts of ours: what was built, and bytes for the fuzzer.
+const NO_TEXTS: [&str; 4] = ["target", ".git", "seeds", "artifacts"];
+
 /// A text file of the project.
 struct Text {
     name: String,
@@ -54,7 +57,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_file() && entry.file_name() != ".git" {
             paths.push(path);
-        } else if path.is_dir() && entry.file_name() != "target" && entry.file_name() != ".git" {
+        } else if path.is_dir() && !NO_TEXTS.iter().any(|name| entry.file_name() == *name) {
             collect(&path, paths);
         }
     }

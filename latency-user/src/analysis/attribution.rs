@@ -88,7 +88,7 @@ pub(super) fn blame(culprits: &[CulpritTally], works: &WorkNames) -> Vec<BlameSt
 
 /// The function of this number; none where it has no name.
 pub(super) fn work(number: u32, works: &WorkNames) -> Option<String> {
-    works.get(&number).map(ToString::to_string)
+    works.get(&number).map(|name| escape::text(name))
 }
 
 const fn kind(kind: CulpritKind) -> &'static str {

@@ -108,10 +108,10 @@ fn used<T>(rows: &[T], n: u32) -> &[T] {
     &rows[..n.min(rows.len())]
 }
 
-/// Interrupts that ended after `from`, cut to what is after it.
+/// Interrupts that ran and ended after `from`, cut to what is after it.
 fn interrupts_within(record: &WaitRecord, from: u64) -> Vec<RecentInterrupt> {
     let recent = used(&record.interrupts, record.n_interrupts).iter();
-    let within = recent.filter(|recent| recent.until_ns > from);
+    let within = recent.filter(|recent| recent.count > 0 && recent.until_ns > from);
     within
         .map(|recent| RecentInterrupt {
             since_ns: recent.since_ns.max(from),

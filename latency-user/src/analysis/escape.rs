@@ -47,7 +47,7 @@ fn push_printable(out: &mut String, text: &str) {
 
 /// Whether a terminal would break or reorder the line at this character.
 const fn reorders_line(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn push_hex(out: &mut String, bytes: &[u8]) {
@@ -90,6 +90,7 @@ mod tests {
     #[test]
     fn text_that_reorders_the_line_is_escaped() {
         assert_eq!(text("/a\u{202e}b\u{85}c"), "/a\\xe2\\x80\\xaeb\\xc2\\x85c");
+        assert_eq!(text("a\u{61c}b"), "a\\xd8\\x9cb");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn read_all(file: &mut File, output: &mut Vec<u8>) -> io::Result<()> 
 }
 
 /// Copies a boundary type out of bytes of at least its length.
-pub(super) fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
+pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> T {
     assert!(
         bytes.len() >= size_of::<T>(),
         "the caller has checked the length"

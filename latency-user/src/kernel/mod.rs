@@ -3,7 +3,7 @@
 mod arch;
 pub mod btf;
 mod btf_reader;
-mod bytes;
+pub(crate) mod bytes;
 mod feature;
 mod features;
 mod flight;
@@ -17,11 +17,11 @@ mod object;
 mod pool;
 mod prepare;
 mod programs;
-mod record;
+pub(crate) mod record;
 mod resched;
 mod rights;
 mod symbols;
-mod trace;
+pub(crate) mod trace;
 mod tracepoints;
 mod whole;
 

@@ -20,7 +20,7 @@ pub enum Record {
 }
 
 /// Reads a record.
-pub(super) fn record(bytes: &[u8]) -> Record {
+pub(crate) fn record(bytes: &[u8]) -> Record {
     let tag = bytes
         .first_chunk()
         .map_or(0, |bytes| u64::from_ne_bytes(*bytes));

@@ -13,7 +13,7 @@ use crate::model::{TimerFiring, TraceEvent, TracedInterrupt, TracedWait};
 pub struct MalformedRecord;
 
 /// Reads a record.
-pub(super) fn event(bytes: &[u8]) -> Result<TraceEvent, MalformedRecord> {
+pub(crate) fn event(bytes: &[u8]) -> Result<TraceEvent, MalformedRecord> {
     let tag = bytes
         .first_chunk()
         .map_or(0, |bytes| u32::from_ne_bytes(*bytes));

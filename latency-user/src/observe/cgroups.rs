@@ -159,7 +159,7 @@ fn find(path: &str, mounted: &[Hierarchy]) -> Option<(Hierarchy, u64)> {
 
 /// Paths by id, below the root of one hierarchy. Ids are not reused while a recording lasts.
 #[derive(Debug, Default)]
-pub(super) struct CgroupNames {
+pub(crate) struct CgroupNames {
     mount: Option<PathBuf>,
     paths: HashMap<u64, Arc<str>>,
 }
@@ -197,12 +197,12 @@ impl CgroupNames {
     }
 
     /// Learns a group that the kernel side reported.
-    pub(super) fn learn(&mut self, id: u64, path: &[u8]) {
+    pub(crate) fn learn(&mut self, id: u64, path: &[u8]) {
         self.paths.insert(id, escape::bytes(path).into());
     }
 
     /// The path of an id, or the id itself.
-    pub(super) fn path(&self, id: u64) -> Arc<str> {
+    pub(crate) fn path(&self, id: u64) -> Arc<str> {
         self.paths
             .get(&id)
             .cloned()

@@ -23,9 +23,8 @@ pub(super) fn row(
     recorder: u32,
 ) -> TaskRow {
     let header = &record.header;
-    let has_exited = header.phase == TaskPhase::Dead as u32;
-    let mut tally = tally(&record.counters, cgroups);
-    add_present(&mut tally, header);
+    let mut row = without_hists(record, cgroups, recorder);
+    let TaskRow { ident, tally } = &mut row;
     for (kind, &handle) in header.hist.iter().enumerate() {
         match handle {
             HIST_NONE => {}
@@ -34,12 +33,20 @@ pub(super) fn row(
                 let slot = handle as usize - 1;
                 let owner = (header.tid, header.start_time_ns);
                 tally.hists[kind] = pool.read(slot, owner).unwrap_or_default();
-                if has_exited {
+                if ident.has_exited {
                     pool.free(slot);
                 }
             }
         }
     }
+    row
+}
+
+/// All but the histograms.
+pub(crate) fn without_hists(record: &TaskRecord, cgroups: &CgroupNames, recorder: u32) -> TaskRow {
+    let header = &record.header;
+    let mut tally = tally(&record.counters, cgroups);
+    add_present(&mut tally, header);
     TaskRow {
         ident: TaskIdent {
             tid: header.tid,
@@ -48,7 +55,7 @@ pub(super) fn row(
             comm: header.comm,
             leader_comm: header.leader_comm,
             cgroup: cgroups.path(header.cgroup_id),
-            has_exited,
+            has_exited: header.phase == TaskPhase::Dead as u32,
             is_self: header.tgid == recorder,
         },
         tally,

@@ -5,7 +5,7 @@ use latency_common::select::{GLOB_ELEMENTS, Glob};
 use crate::Error;
 
 /// Compiles a glob.
-pub(super) fn compile(pattern: &str) -> Result<Glob, Error> {
+pub(crate) fn compile(pattern: &str) -> Result<Glob, Error> {
     let bad = |reason: &str| Error::BadGlob {
         glob: pattern.to_owned(),
         reason: reason.to_owned(),

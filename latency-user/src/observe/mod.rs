@@ -3,21 +3,21 @@
 //! It drives the kernel side and turns its records into the model; it prints nothing and judges nothing.
 
 mod attribution;
-mod cgroups;
+pub(crate) mod cgroups;
 mod child;
-mod convert;
+pub(crate) mod convert;
 mod cost;
 mod ended;
 mod flight;
-mod glob;
+pub(crate) mod glob;
 mod interrupts;
 mod names;
 mod options;
-mod sent;
+pub(crate) mod sent;
 mod session;
 mod switches;
 mod targets;
-mod threshold;
+pub(crate) mod threshold;
 mod waits;
 mod watch;
 

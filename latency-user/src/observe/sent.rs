@@ -18,7 +18,7 @@ const MAX_NAMES: usize = 1 << 18;
 
 /// What the rows of tasks lack, by their `sender`.
 #[derive(Debug, Default)]
-pub(super) struct SentCulprits {
+pub(crate) struct SentCulprits {
     tasks: HashMap<u64, Sent>,
     /// What came since the rows of a snapshot are read, likewise.
     late: HashMap<u64, Vec<BlameRecord>>,
@@ -37,7 +37,7 @@ struct Sent {
 
 impl SentCulprits {
     /// Takes a record in.
-    pub(super) fn add(&mut self, record: &BlameRecord, cgroups: &CgroupNames) {
+    pub(crate) fn add(&mut self, record: &BlameRecord, cgroups: &CgroupNames) {
         if self.is_snapshot {
             self.late.entry(record.sender).or_default().push(*record);
         } else {
@@ -46,12 +46,12 @@ impl SentCulprits {
     }
 
     /// From now on rows are read.
-    pub(super) fn begin_snapshot(&mut self) {
+    pub(crate) fn begin_snapshot(&mut self) {
         self.is_snapshot = true;
     }
 
     /// Rows were read, and what is late as well.
-    pub(super) fn end_snapshot(&mut self, cgroups: &CgroupNames) {
+    pub(crate) fn end_snapshot(&mut self, cgroups: &CgroupNames) {
         self.is_snapshot = false;
         for record in std::mem::take(&mut self.late).into_values().flatten() {
             self.keep(&record, cgroups);
@@ -59,7 +59,7 @@ impl SentCulprits {
     }
 
     /// Completes the row of a task that lives.
-    pub(super) fn complete(&self, row: &mut TaskRow, from: &Attribution, cgroups: &CgroupNames) {
+    pub(crate) fn complete(&self, row: &mut TaskRow, from: &Attribution, cgroups: &CgroupNames) {
         if from.sender == 0 {
             return;
         }
@@ -70,7 +70,7 @@ impl SentCulprits {
     }
 
     /// Completes the row of a task that has ended.
-    pub(super) fn complete_last(
+    pub(crate) fn complete_last(
         &mut self,
         row: &mut TaskRow,
         from: &Attribution,
@@ -87,7 +87,7 @@ impl SentCulprits {
     }
 
     /// Those that found no room here.
-    pub(super) const fn n_dropped(&self) -> u64 {
+    pub(crate) const fn n_dropped(&self) -> u64 {
         self.n_dropped
     }
 

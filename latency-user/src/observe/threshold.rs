@@ -13,7 +13,7 @@ const MIN_WAITS: u64 = 100;
 
 /// The threshold: as given, or that which one wait in a hundred exceeds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Threshold {
+pub(crate) struct Threshold {
     ns: u64,
     is_given: bool,
     /// Waits of this length are told one by one, so that what was in their way is of interest.
@@ -22,7 +22,7 @@ pub(super) struct Threshold {
 
 impl Threshold {
     /// As given; without, it follows the waits, and stays below `over_ns`.
-    pub(super) fn new(given_ns: Option<u64>, over_ns: Option<u64>) -> Self {
+    pub(crate) fn new(given_ns: Option<u64>, over_ns: Option<u64>) -> Self {
         let most_ns = over_ns.unwrap_or(u64::MAX).max(LEAST_NS);
         Self {
             ns: given_ns.unwrap_or(FIRST_NS.min(most_ns)),
@@ -32,12 +32,12 @@ impl Threshold {
     }
 
     /// The threshold now.
-    pub(super) fn ns(self) -> u64 {
+    pub(crate) fn ns(self) -> u64 {
         self.ns
     }
 
     /// Follows the waits so far; true where it has moved.
-    pub(super) fn follow(&mut self, waits: impl FnOnce() -> [u64; N_BUCKETS]) -> bool {
+    pub(crate) fn follow(&mut self, waits: impl FnOnce() -> [u64; N_BUCKETS]) -> bool {
         if self.is_given {
             return false;
         }

@@ -14,6 +14,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::debian::install::{Program, ensure_installed};
+use crate::tools::tool;
 use crate::{project, release, shell};
 use clean_root::CleanRoot;
 
@@ -39,7 +40,7 @@ pub(crate) fn dist() -> Result<()> {
     let folder = project::target("dist");
     let binary = stripped(&release::build()?.schedlat, &folder)?;
     write_manual(&folder)?;
-    let package = package(&cargo_deb()?, &folder)?;
+    let package = package(&tool("cargo-deb", CARGO_DEB)?, &folder)?;
 
     println!("dist: trying {} in a clean system", package.display());
     let root = CleanRoot::make(&project::target("dist-root"))?;
@@ -69,23 +70,6 @@ fn write_manual(folder: &Path) -> Result<()> {
         .arg("--")
         .arg(folder);
     shell::run(&mut run)
-}
-
-/// A cargo-deb of our own under `target/`.
-fn cargo_deb() -> Result<PathBuf> {
-    let tools = project::target("tools");
-    let installed = tools.join("bin/cargo-deb");
-    let version = shell::capture(Command::new(&installed).arg("--version"));
-    if version.is_ok_and(|version| version.split_whitespace().last() == Some(CARGO_DEB)) {
-        return Ok(installed);
-    }
-    let mut install = shell::cargo();
-    install
-        .args(["install", "--locked", "--force", "--root"])
-        .arg(&tools)
-        .args(["cargo-deb", "--version", CARGO_DEB]);
-    shell::run(&mut install)?;
-    Ok(installed)
 }
 
 fn package(cargo_deb: &Path, folder: &Path) -> Result<PathBuf> {

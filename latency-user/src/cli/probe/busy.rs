@@ -132,7 +132,7 @@ impl BusyArgs {
         BusySeries {
             policy: probe.asked_policy.clone(),
             cpu: spinner.cpu,
-            load: setting.load.to_string(),
+            load: setting.load.label(),
             preemption: setting.preemption.map(|model| model.to_string()),
             ..reconcile::busy::series(spun, &explanation, &facts)
         }

@@ -170,7 +170,7 @@ fn check_load(load: &Kind) -> Result<(), Error> {
     };
     let words: Vec<_> = words.iter().map(OsString::from).collect();
     Child::check(&words).map_err(|error| Error::Load {
-        load: load.to_string(),
+        load: load.label(),
         why: error.to_string(),
     })
 }

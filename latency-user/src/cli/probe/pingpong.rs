@@ -178,7 +178,7 @@ fn all_series(
         let tids: Vec<_> = cell.threads.iter().map(|thread| thread.tid).collect();
         let measured = Measured {
             plan: *plan,
-            load: &cell.setting.load.to_string(),
+            load: &cell.setting.load.label(),
             preemption: cell.setting.preemption.map(|model| model.to_string()),
             tids: &tids,
             latency: &outcomes[index],

@@ -247,7 +247,7 @@ impl Play {
         .await??;
         session.turn()?;
         let trace = session.take_trace();
-        let label = setting.load.to_string();
+        let label = setting.load.label();
         let load = load.stop().map(|done| LoadReport {
             load: label,
             n_iterations: done.n_iterations,

@@ -235,7 +235,7 @@ fn label(setting: &Setting, thread: &ThreadConditions, plan: WakePlan) -> Label 
     Label {
         policy: thread.asked_policy.clone(),
         cpu: thread.asked_cpu,
-        load: setting.load.to_string(),
+        load: setting.load.label(),
         preemption: setting.preemption.map(|model| model.to_string()),
         via,
         tid: thread.tid,

@@ -186,7 +186,7 @@ fn series_of(plan: &Plan, ran: &Ran<Yielded>, record: &Report) -> YieldSeries {
     YieldSeries {
         policy: probe.asked_policy.clone(),
         cpu: cell.cpu,
-        load: setting.load.to_string(),
+        load: setting.load.label(),
         preemption: setting.preemption.map(|model| model.to_string()),
         ..reconcile::yields::series(&sorted, &facts)
     }

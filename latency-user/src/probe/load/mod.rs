@@ -23,7 +23,7 @@ pub(super) use companion::Companion;
 pub use companion::Message;
 pub use worker::{keep, run};
 
-use crate::Error;
+use crate::{Error, analysis::escape};
 
 /// The first argument of a companion, which is not for users to type.
 pub const COMPANION: &str = "companion";
@@ -62,6 +62,12 @@ impl Kind {
             Ok(words) => Ok(Self::Command(words)),
             Err(cause) => Err(cause.to_string()),
         }
+    }
+
+    /// What a report calls it: as it is typed, but for what is not for a terminal.
+    #[must_use]
+    pub fn label(&self) -> String {
+        escape::text(&self.to_string())
     }
 }
 
@@ -149,7 +155,7 @@ impl Load {
             }
         };
         let failed = |why| Error::Load {
-            load: kind.to_string(),
+            load: kind.label(),
             why,
         };
         let companion = Companion::start(&arguments).map_err(failed)?;

@@ -5,7 +5,7 @@
 //! both at the beginning of the trace leads back to ours to the nanosecond.
 
 mod events;
-mod proto;
+pub(crate) mod proto;
 #[cfg(test)]
 mod tests;
 

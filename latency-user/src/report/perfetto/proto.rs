@@ -7,43 +7,43 @@
 use prost::{Message, Oneof};
 
 /// `BuiltinClock`.
-pub(super) mod clock {
-    pub(in super::super) const REALTIME: u32 = 1;
-    pub(in super::super) const MONOTONIC: u32 = 3;
-    pub(in super::super) const BOOTTIME: u32 = 6;
+pub(crate) mod clock {
+    pub(crate) const REALTIME: u32 = 1;
+    pub(crate) const MONOTONIC: u32 = 3;
+    pub(crate) const BOOTTIME: u32 = 6;
 }
 
 /// `TrackEvent.Type`.
-pub(super) mod event_type {
-    pub(in super::super) const SLICE_BEGIN: i32 = 1;
-    pub(in super::super) const SLICE_END: i32 = 2;
+pub(crate) mod event_type {
+    pub(crate) const SLICE_BEGIN: i32 = 1;
+    pub(crate) const SLICE_END: i32 = 2;
 }
 
 /// `TracePacket.SequenceFlags`.
-pub(super) const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
+pub(crate) const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Trace {
+pub(crate) struct Trace {
     #[prost(message, repeated, tag = "1")]
-    pub(super) packet: Vec<TracePacket>,
+    pub(crate) packet: Vec<TracePacket>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct TracePacket {
+pub(crate) struct TracePacket {
     #[prost(uint64, optional, tag = "8")]
-    pub(super) timestamp: Option<u64>,
+    pub(crate) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "58")]
-    pub(super) timestamp_clock_id: Option<u32>,
+    pub(crate) timestamp_clock_id: Option<u32>,
     #[prost(uint32, optional, tag = "10")]
-    pub(super) trusted_packet_sequence_id: Option<u32>,
+    pub(crate) trusted_packet_sequence_id: Option<u32>,
     #[prost(uint32, optional, tag = "13")]
-    pub(super) sequence_flags: Option<u32>,
+    pub(crate) sequence_flags: Option<u32>,
     #[prost(oneof = "Data", tags = "1, 2, 6, 11, 45, 60")]
-    pub(super) data: Option<Data>,
+    pub(crate) data: Option<Data>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Data {
+pub(crate) enum Data {
     #[prost(message, tag = "1")]
     FtraceEvents(FtraceEventBundle),
     #[prost(message, tag = "2")]
@@ -59,133 +59,133 @@ pub(super) enum Data {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ClockSnapshot {
+pub(crate) struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
-    pub(super) clocks: Vec<Clock>,
+    pub(crate) clocks: Vec<Clock>,
     #[prost(uint32, optional, tag = "2")]
-    pub(super) primary_trace_clock: Option<u32>,
+    pub(crate) primary_trace_clock: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     #[prost(uint32, optional, tag = "1")]
-    pub(super) clock_id: Option<u32>,
+    pub(crate) clock_id: Option<u32>,
     #[prost(uint64, optional, tag = "2")]
-    pub(super) timestamp: Option<u64>,
+    pub(crate) timestamp: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SystemInfo {
+pub(crate) struct SystemInfo {
     #[prost(message, optional, tag = "1")]
-    pub(super) utsname: Option<Utsname>,
+    pub(crate) utsname: Option<Utsname>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Utsname {
+pub(crate) struct Utsname {
     #[prost(string, optional, tag = "1")]
-    pub(super) sysname: Option<String>,
+    pub(crate) sysname: Option<String>,
     #[prost(string, optional, tag = "3")]
-    pub(super) release: Option<String>,
+    pub(crate) release: Option<String>,
     #[prost(string, optional, tag = "4")]
-    pub(super) machine: Option<String>,
+    pub(crate) machine: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ProcessTree {
+pub(crate) struct ProcessTree {
     #[prost(message, repeated, tag = "1")]
-    pub(super) processes: Vec<Process>,
+    pub(crate) processes: Vec<Process>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) threads: Vec<Thread>,
+    pub(crate) threads: Vec<Thread>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Process {
+pub(crate) struct Process {
     #[prost(int32, optional, tag = "1")]
-    pub(super) pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     #[prost(string, repeated, tag = "3")]
-    pub(super) cmdline: Vec<String>,
+    pub(crate) cmdline: Vec<String>,
     #[prost(bool, optional, tag = "9")]
-    pub(super) cmdline_is_comm: Option<bool>,
+    pub(crate) cmdline_is_comm: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Thread {
+pub(crate) struct Thread {
     #[prost(int32, optional, tag = "1")]
-    pub(super) tid: Option<i32>,
+    pub(crate) tid: Option<i32>,
     #[prost(string, optional, tag = "2")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     #[prost(int32, optional, tag = "3")]
-    pub(super) tgid: Option<i32>,
+    pub(crate) tgid: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct TrackDescriptor {
+pub(crate) struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
-    pub(super) uuid: Option<u64>,
+    pub(crate) uuid: Option<u64>,
     #[prost(message, optional, tag = "4")]
-    pub(super) thread: Option<ThreadDescriptor>,
+    pub(crate) thread: Option<ThreadDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ThreadDescriptor {
+pub(crate) struct ThreadDescriptor {
     #[prost(int32, optional, tag = "1")]
-    pub(super) pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     #[prost(int32, optional, tag = "2")]
-    pub(super) tid: Option<i32>,
+    pub(crate) tid: Option<i32>,
     #[prost(string, optional, tag = "5")]
-    pub(super) thread_name: Option<String>,
+    pub(crate) thread_name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct TrackEvent {
+pub(crate) struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
-    pub(super) debug_annotations: Vec<DebugAnnotation>,
+    pub(crate) debug_annotations: Vec<DebugAnnotation>,
     #[prost(int32, optional, tag = "9")]
-    pub(super) r#type: Option<i32>,
+    pub(crate) r#type: Option<i32>,
     #[prost(uint64, optional, tag = "11")]
-    pub(super) track_uuid: Option<u64>,
+    pub(crate) track_uuid: Option<u64>,
     #[prost(string, repeated, tag = "22")]
-    pub(super) categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// Its name and its value are each one of several kinds, of which at most one may be set.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct DebugAnnotation {
+pub(crate) struct DebugAnnotation {
     #[prost(uint64, optional, tag = "3")]
-    pub(super) uint_value: Option<u64>,
+    pub(crate) uint_value: Option<u64>,
     #[prost(string, optional, tag = "6")]
-    pub(super) string_value: Option<String>,
+    pub(crate) string_value: Option<String>,
     #[prost(string, optional, tag = "10")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct FtraceEventBundle {
+pub(crate) struct FtraceEventBundle {
     #[prost(uint32, optional, tag = "1")]
-    pub(super) cpu: Option<u32>,
+    pub(crate) cpu: Option<u32>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) event: Vec<FtraceEvent>,
+    pub(crate) event: Vec<FtraceEvent>,
     #[prost(bool, optional, tag = "3")]
-    pub(super) lost_events: Option<bool>,
+    pub(crate) lost_events: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct FtraceEvent {
+pub(crate) struct FtraceEvent {
     #[prost(uint64, optional, tag = "1")]
-    pub(super) timestamp: Option<u64>,
+    pub(crate) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "2")]
-    pub(super) pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     #[prost(
         oneof = "Event",
         tags = "4, 17, 20, 24, 25, 36, 37, 114, 491, 559, 560"
     )]
-    pub(super) event: Option<Event>,
+    pub(crate) event: Option<Event>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Event {
+pub(crate) enum Event {
     #[prost(message, tag = "4")]
     SchedSwitch(SchedSwitch),
     #[prost(message, tag = "17")]
@@ -211,76 +211,76 @@ pub(super) enum Event {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SchedSwitch {
+pub(crate) struct SchedSwitch {
     #[prost(string, optional, tag = "1")]
-    pub(super) prev_comm: Option<String>,
+    pub(crate) prev_comm: Option<String>,
     #[prost(int32, optional, tag = "2")]
-    pub(super) prev_pid: Option<i32>,
+    pub(crate) prev_pid: Option<i32>,
     #[prost(int32, optional, tag = "3")]
-    pub(super) prev_prio: Option<i32>,
+    pub(crate) prev_prio: Option<i32>,
     #[prost(int64, optional, tag = "4")]
-    pub(super) prev_state: Option<i64>,
+    pub(crate) prev_state: Option<i64>,
     #[prost(string, optional, tag = "5")]
-    pub(super) next_comm: Option<String>,
+    pub(crate) next_comm: Option<String>,
     #[prost(int32, optional, tag = "6")]
-    pub(super) next_pid: Option<i32>,
+    pub(crate) next_pid: Option<i32>,
     #[prost(int32, optional, tag = "7")]
-    pub(super) next_prio: Option<i32>,
+    pub(crate) next_prio: Option<i32>,
 }
 
 /// `SchedWakeupFtraceEvent`, `SchedWakingFtraceEvent` and `SchedWakeupNewFtraceEvent` are alike.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SchedWakeup {
+pub(crate) struct SchedWakeup {
     #[prost(string, optional, tag = "1")]
-    pub(super) comm: Option<String>,
+    pub(crate) comm: Option<String>,
     #[prost(int32, optional, tag = "2")]
-    pub(super) pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     #[prost(int32, optional, tag = "3")]
-    pub(super) prio: Option<i32>,
+    pub(crate) prio: Option<i32>,
     #[prost(int32, optional, tag = "4")]
-    pub(super) success: Option<i32>,
+    pub(crate) success: Option<i32>,
     #[prost(int32, optional, tag = "5")]
-    pub(super) target_cpu: Option<i32>,
+    pub(crate) target_cpu: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SchedMigrateTask {
+pub(crate) struct SchedMigrateTask {
     #[prost(string, optional, tag = "1")]
-    pub(super) comm: Option<String>,
+    pub(crate) comm: Option<String>,
     #[prost(int32, optional, tag = "2")]
-    pub(super) pid: Option<i32>,
+    pub(crate) pid: Option<i32>,
     #[prost(int32, optional, tag = "3")]
-    pub(super) prio: Option<i32>,
+    pub(crate) prio: Option<i32>,
     #[prost(int32, optional, tag = "4")]
-    pub(super) orig_cpu: Option<i32>,
+    pub(crate) orig_cpu: Option<i32>,
     #[prost(int32, optional, tag = "5")]
-    pub(super) dest_cpu: Option<i32>,
+    pub(crate) dest_cpu: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Softirq {
+pub(crate) struct Softirq {
     #[prost(uint32, optional, tag = "1")]
-    pub(super) vec: Option<u32>,
+    pub(crate) vec: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct IrqHandlerEntry {
+pub(crate) struct IrqHandlerEntry {
     #[prost(int32, optional, tag = "1")]
-    pub(super) irq: Option<i32>,
+    pub(crate) irq: Option<i32>,
     #[prost(string, optional, tag = "2")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct IrqHandlerExit {
+pub(crate) struct IrqHandlerExit {
     #[prost(int32, optional, tag = "1")]
-    pub(super) irq: Option<i32>,
+    pub(crate) irq: Option<i32>,
     #[prost(int32, optional, tag = "2")]
-    pub(super) ret: Option<i32>,
+    pub(crate) ret: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct LocalTimer {
+pub(crate) struct LocalTimer {
     #[prost(int32, optional, tag = "1")]
-    pub(super) vector: Option<i32>,
+    pub(crate) vector: Option<i32>,
 }
