@@ -9,6 +9,9 @@ pub(in crate::kernel) const SYSCALL_MEMBER: &str = "syscallno";
 /// The member of `pt_regs` that keeps its first argument.
 pub(in crate::kernel) const ARGUMENT_MEMBER: &str = "orig_x0";
 
+/// Timers and other CPUs interrupt by handlers like those of devices.
+pub(in crate::kernel) const HAS_VECTOR_EVENTS: bool = false;
+
 /// From `arch/arm64/include/asm/thread_info.h` of the versions named.
 pub(in crate::kernel) fn resched_bits(evidence: Evidence) -> ReschedBits {
     ReschedBits {
