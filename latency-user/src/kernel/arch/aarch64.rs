@@ -40,7 +40,8 @@ mod tests {
     }
 
     #[test]
-    fn registers_are_those_that_the_kernel_keeps_for_restarts() {
-        assert_eq!((SYSCALL_MEMBER, ARGUMENT_MEMBER), ("syscallno", "orig_x0"));
+    fn registers_are_those_kept_for_restarts_and_timers_are_devices() {
+        let table = (SYSCALL_MEMBER, ARGUMENT_MEMBER, HAS_VECTOR_EVENTS);
+        assert_eq!(table, ("syscallno", "orig_x0", false));
     }
 }
