@@ -5,6 +5,7 @@
 
 pub mod analysis;
 pub mod cli;
+pub mod clocks;
 pub mod cpus;
 pub mod doctor;
 mod error;

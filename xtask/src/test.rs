@@ -5,6 +5,7 @@
 //! Leaves to others: the virtual machines ([`crate::vm`]).
 
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -45,16 +46,23 @@ pub(crate) fn test(arguments: &Arguments) -> Result<()> {
     }
 
     let mut failed = Vec::new();
-    note("unit tests", unit_tests(&arguments.filter), &mut failed);
-    if !shell::is_root() {
-        bail!(
-            "the tests on the live kernel and on other kernels have not run: they need root\n\
-             help: sudo -E env PATH=\"$PATH\" cargo xtask test"
-        );
-    }
+    // The network is idle while the compiler works, and has to be while the live kernel is measured.
+    let programs = thread::scope(|scope| {
+        if with_vm && shell::is_root() {
+            scope.spawn(vm::fetch_ahead);
+        }
+        note("unit tests", unit_tests(&arguments.filter), &mut failed);
+        if !shell::is_root() {
+            bail!(
+                "the tests on the live kernel and on other kernels have not run: they need root\n\
+                 help: sudo -E env PATH=\"$PATH\" cargo xtask test"
+            );
+        }
+        build_live_tests()
+    })?;
     note(
         "tests on the live kernel",
-        live_tests(&arguments.filter),
+        live_tests(&programs, &arguments.filter),
         &mut failed,
     );
     if with_vm {
@@ -104,9 +112,16 @@ const MAX_RUNS: usize = 3;
 ///
 /// They measure on a machine that others may use: what fails is named and run again, on its own. A fault
 /// of ours fails every time.
-fn live_tests(filter: &[String]) -> Result<()> {
-    let programs = release::build()?;
-    let (mut outcome, mut output) = shell::run_and_keep(&mut live_command(&programs, filter))?;
+fn live_tests(programs: &release::Programs, filter: &[String]) -> Result<()> {
+    let run = |names: &[String]| {
+        let mut cargo = live_cargo();
+        cargo.args(["--", "--test-threads=1"]).args(names);
+        cargo
+            .env("SCHEDLAT_BIN", &programs.schedlat)
+            .env("WORKLOAD_BIN", &programs.workload);
+        shell::run_and_keep(&mut cargo)
+    };
+    let (mut outcome, mut output) = run(filter)?;
     for _ in 1..MAX_RUNS {
         let failed = failed_tests(&output);
         if outcome.is_ok() || failed.is_empty() {
@@ -114,21 +129,25 @@ fn live_tests(filter: &[String]) -> Result<()> {
         }
         println!("failed, and run again: {}", failed.join(", "));
         let again: Vec<_> = ["--exact".to_owned()].into_iter().chain(failed).collect();
-        (outcome, output) = shell::run_and_keep(&mut live_command(&programs, &again))?;
+        (outcome, output) = run(&again)?;
     }
     outcome
 }
 
-fn live_command(programs: &release::Programs, filter: &[String]) -> Command {
+/// Builds what the tests on the live kernel are and what they run.
+fn build_live_tests() -> Result<release::Programs> {
+    let programs = release::build()?;
+    shell::run(live_cargo().arg("--no-run"))?;
+    Ok(programs)
+}
+
+fn live_cargo() -> Command {
     let mut cargo = shell::cargo();
     cargo
         .current_dir(project::root())
         .args(["test", "--release", "--no-fail-fast", "--target-dir"])
         .arg(project::target(""))
-        .args(["--package", "latency-tests", "--", "--test-threads=1"])
-        .args(filter)
-        .env("SCHEDLAT_BIN", &programs.schedlat)
-        .env("WORKLOAD_BIN", &programs.workload);
+        .args(["--package", "latency-tests"]);
     cargo
 }
 

@@ -40,6 +40,9 @@ use crate::model::{
 };
 use crate::units;
 
+/// Less is what came between the readings of two clocks: nothing falls asleep and wakes up so soon.
+const SHORTEST_SUSPENSION_NS: u64 = 1_000_000;
+
 /// What a report says beside the observation.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -68,6 +71,7 @@ pub fn summarise(observation: &Observation, context: &Context<'_>) -> Report {
         is_guest: context.host.hypervisor != "none",
         detail: context.detail,
         steal_ns: observation.cpus.steal_ns,
+        suspended_ns: suspended_ns(observation),
         in_flight: context.host.n_cpus.into(),
     };
     let names = names::Names::of(&observation.rows);
@@ -156,6 +160,15 @@ fn window(observation: &Observation) -> Window {
         start_at_ns,
         end_at_ns,
         start_wall_ns,
+        suspended_ns: suspended_ns(observation),
+    }
+}
+
+/// For how long the machine was suspended.
+fn suspended_ns(observation: &Observation) -> u64 {
+    match observation.cpus.suspended_ns {
+        ..SHORTEST_SUSPENSION_NS => 0,
+        ns => ns,
     }
 }
 
@@ -204,6 +217,17 @@ mod tests {
             report.totals,
             stats::stats(Tally::default(), &IrqNames::new(), &WorkNames::new())
         );
+    }
+
+    #[test]
+    fn readings_of_two_clocks_that_are_a_little_apart_are_no_suspension() {
+        let check = |between_ns, expected_ns| {
+            let mut observation = Observation::default();
+            observation.cpus.suspended_ns = between_ns;
+            assert_eq!(window(&observation).suspended_ns, expected_ns);
+        };
+        check(300, 0);
+        check(2_500_000_300, 2_500_000_300);
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub struct CpuTotals {
     pub local_timer_interrupts: Option<u64>,
     /// Time a hypervisor kept from the CPUs.
     pub steal_ns: u64,
+    /// Time for which the machine was suspended, all CPUs at once; off by what came between the readings
+    /// of two clocks.
+    pub suspended_ns: u64,
 }
 
 /// What was lost, by kind; every figure counts events or tasks.

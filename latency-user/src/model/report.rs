@@ -60,6 +60,8 @@ pub struct Window {
     pub end_at_ns: u64,
     /// Its start, nanoseconds since 1970.
     pub start_wall_ns: u64,
+    /// How long the machine was suspended within it, which is no part of its length.
+    pub suspended_ns: u64,
 }
 
 /// Who a row is. Keys that do not fit the grouping are absent.

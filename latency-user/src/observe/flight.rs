@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rustix::time::ClockId;
-
 use super::interrupts::irq_names;
 use crate::{
     analysis::flight::{cut, threads},
-    host,
+    clocks, host,
     kernel::{self, FlightRings},
     model::{Autopsy, ClockOffsets, DumpReason, Flight, FlightRing, FlightThread},
     tasks,
 };
-
-/// Enough for one pair of readings that nothing came between.
-const CLOCK_READINGS: usize = 8;
 
 /// What the rings hold of the time from the first to the second reading of the clock, which is now,
 /// with those waits marked that ended in it.
@@ -93,14 +88,7 @@ fn leader_name(tgid: u32) -> Option<Vec<u8>> {
 
 fn clock_offsets() -> ClockOffsets {
     ClockOffsets {
-        boottime_ns: ahead(|| host::clock_ns(ClockId::Boottime)),
-        realtime_ns: ahead(host::wall_clock_ns),
+        boottime_ns: clocks::suspended_ns(),
+        realtime_ns: clocks::ahead_ns(host::wall_clock_ns),
     }
-}
-
-/// How far a clock is ahead of `CLOCK_MONOTONIC`, which is read after it: the largest difference is the
-/// nearest to the truth, and exactly 0 for one that is not ahead.
-fn ahead(clock: impl Fn() -> u64) -> u64 {
-    let difference = |_| clock().saturating_sub(host::clock_ns(ClockId::Monotonic));
-    (0..CLOCK_READINGS).map(difference).max().unwrap_or(0)
 }

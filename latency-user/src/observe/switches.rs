@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{kernel::Kernel, model::CpuTotals};
+use crate::{clocks, kernel::Kernel, model::CpuTotals};
 
 /// One reading of both accounts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,7 @@ pub(super) struct Reading {
     n_cpus: u64,
     local_timer_interrupts: Option<u64>,
     steal_ns: u64,
+    suspended_ns: u64,
 }
 
 impl Reading {
@@ -37,6 +38,7 @@ impl Reading {
             n_cpus: cpus.len() as u64,
             local_timer_interrupts: local_timer_interrupts(&interrupts),
             steal_ns: steal_ns(&after),
+            suspended_ns: clocks::suspended_ns(),
         }
     }
 
@@ -60,6 +62,7 @@ impl Reading {
                 .zip(earlier.local_timer_interrupts)
                 .map(|(now, then)| now.saturating_sub(then)),
             steal_ns: self.steal_ns.saturating_sub(earlier.steal_ns),
+            suspended_ns: self.suspended_ns.saturating_sub(earlier.suspended_ns),
         }
     }
 }

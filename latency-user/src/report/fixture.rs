@@ -19,6 +19,7 @@ pub(crate) fn report() -> Report {
             start_at_ns: 5_000_000_000,
             end_at_ns: 15_000_000_000,
             start_wall_ns: 1_790_000_000_000_000_000,
+            suspended_ns: 0,
         },
         target: "--comm 'postgres*'".into(),
         by: GroupBy::Tid,

@@ -15,7 +15,7 @@ use crate::{
     observe::Observed,
     probe,
     report::{Report, Row},
-    schedlat::Schedlat,
+    schedlat::{Outcome, Schedlat},
     truth::n_cpus,
 };
 
@@ -87,23 +87,6 @@ fn observe(kinds: &[&str]) -> Result<(Observed, Vec<Load>)> {
     Ok((observed, loads))
 }
 
-pub(super) fn record_everything() -> Result<String> {
-    let _load = Load::workload("burn 3600")?;
-    let outcome = Schedlat::record().lasting(3.0).run()?.success()?;
-    let report = outcome.report()?;
-    check_counts(&report)?;
-    let document = outcome.documents()?.pop().context("no document")?;
-    Ok(format!("degraded: {}", document["degraded"]))
-}
-
-pub(super) fn burners() -> Result<String> {
-    slices_of("burn 3600")
-}
-
-pub(super) fn system_callers() -> Result<String> {
-    slices_of("burn-syscall 3600")
-}
-
 /// The rows of two loads, each with the thread id of the other.
 fn fellows(observed: &Observed) -> Result<[(&Row, u32); 2]> {
     let [(first, _), (second, _)] = observed.truth[..] else {
@@ -111,17 +94,6 @@ fn fellows(observed: &Observed) -> Result<[(&Row, u32); 2]> {
     };
     let report = &observed.report;
     Ok([(report.task(first)?, second), (report.task(second)?, first)])
-}
-
-fn slices_of(kind: &str) -> Result<String> {
-    let (observed, _loads) = observe(&[kind, kind])?;
-    for (row, other) in fellows(&observed)? {
-        let slices = check::loses_to_fellow(&row.stats, other, &["tick", "hrtick"], 0.95)?;
-        ensure!(slices > FEW, "only {slices} slices in {SECONDS:?}");
-    }
-    let totals = &observed.report.totals;
-    let (tick, hrtick) = (totals.cause("tick").count, totals.cause("hrtick").count);
-    Ok(format!("tick {tick}, hrtick {hrtick}"))
 }
 
 pub(super) fn yielders() -> Result<String> {
@@ -133,23 +105,6 @@ pub(super) fn yielders() -> Result<String> {
         "{} yields",
         observed.report.totals.switches.r#yield
     ))
-}
-
-pub(super) fn real_time() -> Result<String> {
-    let fifo = "periodic 3600 --interval-us 5000 --work-us 200 --fifo 50 --name rt-periodic";
-    let (observed, loads) = observe(&["burn 3600", fifo])?;
-    let (row, _) = observed.main_of(&loads[0])?;
-    let higher = row.stats.cause("higher_class");
-    ensure!(higher.count > FEW, "{:?}", row.stats.causes);
-    let named = is_named(row, "higher_class", "rt-periodic");
-    check::share(
-        "waits blamed on the real-time task",
-        named,
-        higher.count,
-        // A real-time kernel has such threads of its own.
-        0.5,
-    )?;
-    Ok(format!("{} waits", higher.count))
 }
 
 pub(super) fn is_named(row: &Row, cause: &str, comm: &str) -> u64 {
@@ -244,19 +199,6 @@ pub(super) fn cgroup_throttles() -> Result<String> {
     Ok(format!("{} waits", throttled.count))
 }
 
-pub(super) fn flight() -> Result<String> {
-    let _load = Load::workload("burn 3600")?;
-    let recording = Schedlat::record().args(FLIGHT).lasting(2.0);
-    let document = recording.run()?.success()?.documents()?.pop();
-    let document = document.context("no document")?;
-    let cpus = document["flight"][0]["cpus"].as_array();
-    let cpus = cpus.context("no dump")?.iter();
-    let n_events: u64 = cpus.filter_map(|cpu| cpu["n_events"].as_u64()).sum();
-    // A burner alone sees ticks only, and not all of them where the machine stands still.
-    ensure!(n_events > FEW, "only {n_events} events");
-    Ok(format!("{n_events} events"))
-}
-
 /// The phases are differences of clock readings, so that they add up however slow the machine is.
 pub(super) fn probe_wake() -> Result<String> {
     let document = probe::wake("--cpu 0 --policy fifo:80 --interval 20ms --count 100")?;
@@ -290,19 +232,33 @@ pub(super) fn stress() -> Result<String> {
     let probed = probe::probe("yield --cpu 0 --count 100000").run()?;
     probed.success()?;
     thread::sleep(Duration::from_secs(20).saturating_sub(start.elapsed()));
-    let report = recording.stop()?;
+    let outcome = recording.interrupt()?.success()?;
     drop(loads);
+    let report = outcome.report()?;
     check::switches_agree(&report.audit, n_cpus()?)?;
     check::chain_adds_up(&report.audit)?;
+    let n_events = n_flight_events(&outcome)?;
+    ensure!(
+        n_events > FEW,
+        "only {n_events} events in the flight recorder"
+    );
     let log = boot::kernel_log()?;
     let trouble = ["BUG:", "WARNING:", "Oops", "panic"];
     let is_bad = |line: &&String| trouble.iter().any(|word| line.contains(word));
     let bad: Vec<_> = log.iter().skip(n_logged).filter(is_bad).collect();
     ensure!(bad.is_empty(), "the kernel complains: {bad:?}");
     Ok(format!(
-        "recursion misses {}",
+        "recursion misses {}, {n_events} events",
         report.lost("recursion_misses")?
     ))
+}
+
+/// Events in the dump that the end of a recording makes.
+fn n_flight_events(outcome: &Outcome) -> Result<u64> {
+    let document = outcome.documents()?.pop().context("no document")?;
+    let cpus = document["flight"][0]["cpus"].as_array();
+    let cpus = cpus.context("no dump")?.iter();
+    Ok(cpus.filter_map(|cpu| cpu["n_events"].as_u64()).sum())
 }
 
 pub(super) fn lockdown() -> Result<String> {

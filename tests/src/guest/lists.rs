@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::{checks, clocks, hotplug, preemption, refusal, topology};
+use super::{checks, clocks, hotplug, preemption, refusal, suspend, topology};
 
 /// A check, and what it says beside passing.
 pub(super) type Check = fn() -> Result<String>;
@@ -12,35 +12,26 @@ type List = &'static [(&'static str, Check)];
 /// Any kernel that schedlat works on. The last one changes the kernel for good.
 const ALL: List = &[
     ("doctor", checks::doctor),
-    ("record_everything", checks::record_everything),
-    ("burners_lose_the_cpu_to_the_slice_timer", checks::burners),
-    (
-        "system_callers_lose_the_cpu_to_the_slice_timer",
-        checks::system_callers,
-    ),
     ("yielders_yield", checks::yielders),
-    ("real_time_takes_the_cpu_from_a_burner", checks::real_time),
     ("pipe_switches_to_the_unit", checks::pipe),
     ("cgroup_v2_selects", checks::cgroup_selects),
     ("cgroup_quota_throttles", checks::cgroup_throttles),
-    ("flight_recorder_dumps", checks::flight),
     ("probe_wake_is_matched", checks::probe_wake),
     (
         "probe_wake_compares_the_preemption_models",
         preemption::probe_compares,
     ),
     (
-        "a_preemption_model_that_is_not_put_back_is_told",
-        preemption::failure_is_told,
-    ),
-    (
         "causes_are_right_under_every_preemption_model",
         preemption::causes_are_right,
     ),
-    ("c066_steps_of_the_clock_change_no_figure", clocks::steps),
     (
         "c024_a_wait_without_end_is_shown_as_open",
         clocks::endless_wait,
+    ),
+    (
+        "c068_the_time_of_a_suspended_machine_is_in_no_figure",
+        suspend::is_in_no_figure,
     ),
     ("membarrier_and_proc_stress_is_survived", checks::stress),
     ("lockdown_confidentiality", checks::lockdown),
@@ -53,11 +44,10 @@ const REFUSAL: List = &[
     ("probe_refuses", refusal::probe),
 ];
 
-/// A machine of two sockets of two cores of two threads. What does not depend on neighbours is checked
-/// on the same kernel with two CPUs.
+/// A machine of two sockets of two cores of two threads; and what is the same on every kernel, so that
+/// one has to show it. What does not depend on neighbours is checked on this kernel with two CPUs.
 const TOPOLOGY: List = &[
     ("doctor", checks::doctor),
-    ("record_everything", checks::record_everything),
     ("pingpong_finds_every_placement", topology::pingpong),
     ("wakeups_are_placed_where_the_tasks_ran", topology::wakeups),
     (
@@ -72,6 +62,11 @@ const TOPOLOGY: List = &[
         "c064_a_recording_starts_without_a_cpu",
         hotplug::starts_without,
     ),
+    (
+        "a_preemption_model_that_is_not_put_back_is_told",
+        preemption::failure_is_told,
+    ),
+    ("c066_steps_of_the_clock_change_no_figure", clocks::steps),
 ];
 
 /// The checks of the list of this name; only those whose name contains `only`, where that is given.

@@ -12,6 +12,7 @@ mod lists;
 mod pauses;
 mod preemption;
 mod refusal;
+mod suspend;
 mod topology;
 
 use std::{

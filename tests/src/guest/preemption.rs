@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{
     boot::WithoutDebugfs,
@@ -40,6 +40,10 @@ impl Models {
     fn has(&self, model: &str) -> bool {
         let plain = self.shown.replace(['(', ')'], " ");
         plain.split_whitespace().any(|word| word == model)
+    }
+
+    fn is_in_force(&self, model: &str) -> bool {
+        self.shown.contains(&format!("({model})"))
     }
 
     /// Puts the model that is in force back when it is dropped.
@@ -104,17 +108,10 @@ pub(super) fn probe_compares() -> Result<String> {
 
 /// Nobody can write the old model while debugfs is away, so that the probe has to tell.
 pub(super) fn failure_is_told() -> Result<String> {
-    let Some(models) = Models::read()? else {
-        return Ok("this kernel has one model".to_owned());
-    };
-    let other = if models.shown.contains("(full)") {
-        "lazy"
-    } else {
-        "full"
-    };
-    if !models.has(other) {
-        return Ok("this kernel has one model".to_owned());
-    }
+    let models = Models::read()?.context("this kernel cannot switch its model")?;
+    let is_other = |model: &&str| models.has(model) && !models.is_in_force(model);
+    let other = MODELS.into_iter().find(is_other);
+    let other = other.with_context(|| format!("the only model is {}", models.shown))?;
     let _put_back = models.put_back()?;
     let line = format!("wake --preempt {other} --policy other --cpu 1 --interval 20ms --for 10s");
     let running = probe::probe(&line).spawn()?;
@@ -137,13 +134,14 @@ pub(super) fn failure_is_told() -> Result<String> {
 /// their slice, and to a real-time task because it is of a higher class, whatever the model.
 pub(super) fn causes_are_right() -> Result<String> {
     let Some(models) = Models::read()? else {
-        return Ok("this kernel has one model".to_owned());
+        return causes_under("the only model");
     };
     let mut said = Vec::new();
     for model in MODELS.into_iter().filter(|model| models.has(model)) {
         let _put_back = models.put_back()?;
         fs::write(CONTROL, model).with_context(|| format!("cannot switch to {model}"))?;
         said.push(causes_under(model).with_context(|| format!("under preempt={model}"))?);
+        is_told(model)?;
     }
     ensure!(fs::read_to_string(CONTROL)? == models.shown);
     Ok(said.join("; "))
@@ -180,14 +178,20 @@ fn causes_under(model: &str) -> Result<String> {
     ensure!(count > FEW, "a real-time task took the CPU {count} times");
     // A real-time kernel has threads of that class of its own, for timers and interrupts.
     check::share("losses to a higher class by its task", named, count, 0.5)?;
-    let document = Schedlat::command("doctor").args("--format json").run()?;
-    let told = document.only_document()?["host"]["preemption"].to_string();
-    if !told.contains(model) && !told.contains("rt") {
-        bail!("doctor says {told}");
-    }
     let totals = &observed.report.totals;
     let (tick, hrtick) = (totals.cause("tick").count, totals.cause("hrtick").count);
     Ok(format!(
         "{model}: tick {tick}, hrtick {hrtick}, higher class {count}"
     ))
+}
+
+/// `doctor` knows the model in force.
+fn is_told(model: &str) -> Result<()> {
+    let document = Schedlat::command("doctor").args("--format json").run()?;
+    let told = document.only_document()?["host"]["preemption"].to_string();
+    ensure!(
+        told.contains(model) || told.contains("rt"),
+        "under preempt={model} doctor says {told}"
+    );
+    Ok(())
 }

@@ -87,6 +87,8 @@ pub struct Window {
     pub seconds: f64,
     /// Its start.
     pub start_at_ns: u64,
+    /// How long the machine was suspended meanwhile.
+    pub suspended_ns: u64,
 }
 
 /// A distribution.

@@ -107,6 +107,18 @@ fn image_of(plan: Plan<'_>, images: &mut BTreeMap<Architecture, PathBuf>) -> Res
     Ok(image)
 }
 
+/// Gets what the machines of the matrix need. [`vm`] tells of what cannot be had, when it asks again.
+pub(crate) fn fetch_ahead() {
+    for name in MATRIX {
+        let plan = Plan::of(name, None);
+        drop(
+            plan.architecture
+                .ensure_buildable()
+                .and_then(|()| kernel::fetch(plan)),
+        );
+    }
+}
+
 /// Runs as many machines at once as there are CPUs, since each keeps one busy, and returns the
 /// names of those that failed.
 fn run_all<'a>(machines: &[Ready<'a>]) -> Vec<&'a str> {

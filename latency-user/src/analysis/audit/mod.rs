@@ -59,6 +59,8 @@ pub(super) struct Conditions {
     pub(super) detail: Detail,
     /// What a hypervisor kept from all CPUs together.
     pub(super) steal_ns: u64,
+    /// How long the machine was suspended.
+    pub(super) suspended_ns: u64,
     /// There is a hypervisor: less than a step may have been kept unseen.
     pub(super) is_guest: bool,
     /// Switches that may be in flight while rows are read: one per CPU, and one per task that lives.
@@ -73,6 +75,12 @@ impl Conditions {
         } else {
             0
         }
+    }
+
+    /// What may fall between our reading of the clock and the kernel's: what a hypervisor kept, and of a
+    /// suspension the part from which on the scheduler's clock goes on while ours stands still.
+    const fn between_readings_ns(self) -> u64 {
+        self.stolen_at_most_ns() + self.suspended_ns
     }
 }
 
@@ -189,9 +197,13 @@ fn on_cpu_finding(tally: &Tally, conditions: Conditions) -> Option<Finding> {
         ..ON_CPU
     };
     without_slack.exceeded(kernel, ours, 0).then(|| {
+        let suspension = match conditions.suspended_ns {
+            0 => "",
+            _ => ", and of a suspension its clock counts a part",
+        };
         let text = format!(
             "time on a CPU: the kernel's is {gap} ({share}) more than ours (it charges the \
-             switch of a wakeup that preempts to the woken task)"
+             switch of a wakeup that preempts to the woken task{suspension})"
         );
         note("kernel_charges_switch_to_wakee", text)
     })
@@ -235,6 +247,7 @@ mod tests {
     pub(super) const FULL: Conditions = Conditions {
         detail: Detail::Full,
         steal_ns: 0,
+        suspended_ns: 0,
         is_guest: false,
         in_flight: 1,
     };

@@ -72,8 +72,7 @@ const AGREEING: [Agreeing; 5] = [
 
 /// Everything to be said about the waits of `tally`; causes are only missed where they were asked for.
 pub(super) fn findings(tally: &Tally, conditions: Conditions) -> Vec<Finding> {
-    // A hypervisor may keep the CPU between our reading of the clock and the kernel's.
-    let slack_ns = FLOOR_NS + conditions.stolen_at_most_ns();
+    let slack_ns = FLOOR_NS + conditions.between_readings_ns();
     let mut findings: Vec<_> = AGREEING
         .into_iter()
         .filter_map(|agreeing| disagreement(tally, agreeing, slack_ns))
@@ -227,6 +226,7 @@ mod tests {
     const QUIET: Conditions = Conditions {
         detail: Detail::Full,
         steal_ns: 0,
+        suspended_ns: 0,
         is_guest: false,
         in_flight: 0,
     };
@@ -275,6 +275,19 @@ mod tests {
         };
         assert_eq!(found(&tally), ["tick_waits_differ!"]);
         assert_eq!(findings(&tally, stolen), []);
+    }
+
+    #[test]
+    fn a_suspension_may_be_in_the_kernels_account_in_part() {
+        let suspended = Conditions {
+            suspended_ns: 3_000_000_000,
+            ..QUIET
+        };
+        for class in [WaitClass::Tick, WaitClass::Wakeup] {
+            let found = |kernel| codes(&findings(&ten_waits(class, 40_000_000, kernel), suspended));
+            assert_eq!(found(1_040_000_000), Vec::<String>::new());
+            assert_eq!(found(4_040_000_000).len(), 1);
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn difference(later: &Observation, earlier: &Observation) -> Observation {
     Observation {
         start_at_ns: earlier.end_at_ns,
         attach_ns: later.attach_ns,
-        start_wall_ns: earlier.start_wall_ns + length_before_ns,
+        start_wall_ns: earlier.start_wall_ns + length_before_ns + earlier.cpus.suspended_ns,
         end_at_ns: later.end_at_ns,
         rows,
         unsent: minus(&later.unsent, &shown_before),
@@ -93,7 +93,7 @@ fn cpus_minus(later: &CpuTotals, earlier: &CpuTotals) -> CpuTotals {
         .local_timer_interrupts
         .zip(earlier.local_timer_interrupts);
     growth!(later, earlier, CpuTotals {
-        switches, missed_switches, ticks, hrticks, kernel_switches, steal_ns;
+        switches, missed_switches, ticks, hrticks, kernel_switches, steal_ns, suspended_ns;
         // Either end can be off by its own slack.
         kernel_switches_slack: later.kernel_switches_slack + earlier.kernel_switches_slack,
         local_timer_interrupts: interrupts.map(|(later, earlier)| later.saturating_sub(earlier)),
@@ -261,5 +261,22 @@ mod tests {
         let interval = difference(&snapshot(900, vec![]), &earlier);
         assert_eq!((interval.start_at_ns, interval.end_at_ns), (350, 900));
         assert_eq!(interval.start_wall_ns, 5_250);
+    }
+
+    #[test]
+    fn suspension_belongs_to_one_interval_and_makes_the_wall_clock_of_later_ones_later() {
+        let suspended = |suspended_ns, at_ns| {
+            let mut snapshot = snapshot(at_ns, vec![]);
+            snapshot.cpus.suspended_ns = suspended_ns;
+            snapshot
+        };
+        let earlier = Observation {
+            start_at_ns: 100,
+            start_wall_ns: 5_000,
+            ..suspended(70, 350)
+        };
+        let interval = difference(&suspended(90, 900), &earlier);
+        assert_eq!(interval.start_wall_ns, 5_000 + 250 + 70);
+        assert_eq!(interval.cpus.suspended_ns, 20);
     }
 }

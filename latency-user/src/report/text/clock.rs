@@ -4,9 +4,15 @@ use std::time::Duration;
 
 use crate::model::Window;
 
-/// The wall clock at `at_ns`, a reading of `CLOCK_MONOTONIC` after the window began.
+/// The wall clock at `at_ns`, a reading of `CLOCK_MONOTONIC` after the window began; where the
+/// machine was suspended in between, it is off by that time.
 pub(super) fn wall_ns(window: &Window, at_ns: u64) -> u64 {
     window.start_wall_ns + at_ns.saturating_sub(window.start_at_ns)
+}
+
+/// The wall clock when the window ended.
+pub(super) fn end_wall_ns(window: &Window) -> u64 {
+    wall_ns(window, window.end_at_ns) + window.suspended_ns
 }
 
 /// Hours, minutes and seconds.

@@ -13,7 +13,7 @@ pub fn interval_line(report: &Report, index: u64) -> String {
     let totals = &report.totals;
     let switches = totals.switches;
     let line = columns([
-        &clock::of_day(clock::wall_ns(&report.window, report.window.end_at_ns)),
+        &clock::of_day(clock::end_wall_ns(&report.window)),
         &units::count(totals.waits.count()),
         &or_dash(totals.waits.wakeup.p50_ns),
         &or_dash(totals.waits.wakeup.p99_ns),

@@ -99,13 +99,20 @@ fn no_samples(report: &Report) -> String {
 
 /// Losses, cost, and what was degraded.
 fn closing(report: &Report) -> String {
-    let steal = match report.steal_ns {
+    let line_of = |ns, name, what| match ns {
         0 => String::new(),
-        ns => format!(
-            "steal: {} kept from the CPUs by the hypervisor\n",
-            units::duration(ns)
-        ),
+        ns => format!("{name}: {} {what}\n", units::duration(ns)),
     };
+    let steal = line_of(
+        report.steal_ns,
+        "steal",
+        "kept from the CPUs by the hypervisor",
+    );
+    let suspended = line_of(
+        report.window.suspended_ns,
+        "suspended",
+        "that are in no figure",
+    );
     let over = report.over.map_or_else(String::new, autopsy::over);
     let degraded = report
         .degraded
@@ -117,6 +124,7 @@ fn closing(report: &Report) -> String {
         losses(&report.loss),
         cost(&report.cost),
         steal,
+        suspended,
         flight,
     ]
     .into_iter()
@@ -355,6 +363,20 @@ mod tests {
         };
         let expected = "lost 1,500 exit records, 2 clock readings that ran backwards\n";
         assert_eq!(losses(&loss), expected);
+    }
+
+    #[test]
+    fn suspension_is_said_and_makes_the_end_later() {
+        let mut report = fixture::report();
+        assert!(!closing(&report).contains("suspended"));
+        let end_wall_ns = clock::end_wall_ns(&report.window);
+        report.window.suspended_ns = 2_500_000_000;
+        let said = "suspended: 2.50 s that are in no figure";
+        assert!(closing(&report).lines().any(|line| line == said));
+        assert_eq!(
+            clock::end_wall_ns(&report.window),
+            end_wall_ns + 2_500_000_000
+        );
     }
 
     #[test]
