@@ -14,7 +14,7 @@ use latency_common::{
 use crate::{
     globals as g,
     maps::{RECORDS, TARGET_CGROUPS, count_loss, cpu_state, word},
-    rows::NO_WAKEUP,
+    ring::urgency,
     select::reselect,
     task::{Task, load},
 };
@@ -111,6 +111,6 @@ pub(crate) fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
             ctx.arg::<*const u8>(1).cast(),
         )
     };
-    entry.submit(NO_WAKEUP);
+    entry.submit(urgency().into());
     0
 }

@@ -35,6 +35,7 @@ mod iter;
 mod lifecycle;
 mod maps;
 mod migrate;
+mod ring;
 mod rows;
 mod sched;
 mod segment;

@@ -11,13 +11,11 @@ use crate::{
     cgroup::cgroup_id,
     hist::orphan_slots,
     maps::{EXITS, RECORDS, count_loss},
+    ring::urgency,
     state::TaskState,
     task::Task,
     unsent::keep_unsent,
 };
-
-/// The reader polls: waking it from under the runqueue lock would add wakeups to what is measured.
-pub(crate) const NO_WAKEUP: u64 = 1;
 
 /// Whether a task that seems to wait has the CPU: its switch-in fired no event.
 #[inline(always)]
@@ -89,7 +87,7 @@ pub(crate) fn send_ended(task: Task, state: &mut TaskState, now: u64) {
     // SAFETY: as above.
     let counters = unsafe { &raw mut (*record).counters };
     copy_counters(counters, &raw const state.counters);
-    entry.submit(NO_WAKEUP);
+    entry.submit(urgency().into());
 }
 
 /// Copies word by word.

@@ -1,9 +1,6 @@
 //! Culprits that find no row in the storage of the task that waited for them: user space keeps them.
 
-use aya_ebpf::{
-    bindings::{BPF_RB_AVAIL_DATA, BPF_RB_RING_SIZE},
-    maps::ring_buf::RingBufEntry,
-};
+use aya_ebpf::maps::ring_buf::RingBufEntry;
 use latency_common::{
     attribution::{Attribution, Culprit, N_CULPRIT_TASKS},
     loss::Loss,
@@ -15,7 +12,7 @@ use crate::{
     blame::merge,
     given::{given, given_mut},
     maps::{RECORDS, SENDERS, count_loss},
-    rows::NO_WAKEUP,
+    ring::{is_used, urgency},
     words::{add_atomically, copy_name},
 };
 
@@ -50,7 +47,7 @@ pub(crate) extern "C" fn send_stretch(
     row.prio = face.prio;
     row.cgroup_id = face.cgroup_id;
     copy_name(&mut row.comm, &face.comm);
-    entry.submit(NO_WAKEUP);
+    entry.submit(urgency().into());
     1
 }
 
@@ -74,7 +71,7 @@ pub(crate) extern "C" fn send_row(attribution: *mut Attribution, heir: u32, row:
         if let Some(from) = attribution.culprits.get(row as usize) {
             copy_row(&mut record.culprit, from);
         }
-        entry.submit(NO_WAKEUP);
+        entry.submit(urgency().into());
     } else {
         attribution.dropped_culprits_ns += sum_ns;
     }
@@ -92,9 +89,7 @@ pub(crate) extern "C" fn send_row(attribution: *mut Attribution, heir: u32, row:
 /// Room for a record: half of the ring is left to what ended tasks and long waits tell.
 #[inline(always)]
 fn reserve() -> Option<RingBufEntry<BlameRecord>> {
-    let used = RECORDS.query(BPF_RB_AVAIL_DATA.into());
-    let is_free = used < RECORDS.query(BPF_RB_RING_SIZE.into()) / 2;
-    let entry = is_free.then(|| RECORDS.reserve(0)).flatten();
+    let entry = if is_used(2) { None } else { RECORDS.reserve(0) };
     if entry.is_none() {
         count_loss(Loss::BlameRecords);
     }

@@ -15,7 +15,7 @@ use latency_common::{
 use crate::{
     globals as g,
     maps::{TARGET_TIDS, TRACE_RECORDS, count_loss, timeline},
-    rows::NO_WAKEUP,
+    ring::NO_WAKEUP,
     state::{TRACED, TaskState},
     task::{Task, load},
     waitlog::write_parts,

@@ -15,7 +15,7 @@ use crate::{
     given::{given, given_mut},
     globals as g,
     maps::{LONGEST, RECORDS, count_loss, word},
-    rows::NO_WAKEUP,
+    ring::urgency,
     state::TaskState,
     task::Task,
     timeline::face,
@@ -99,7 +99,7 @@ fn send(state: &TaskState, task: Task, timeline: &Timeline, now: u64) {
     record.leader_comm = task.leader().comm();
     name_waker(record, state);
     copy_timeline(&raw mut *record, &raw const *timeline);
-    entry.submit(NO_WAKEUP);
+    entry.submit(urgency().into());
 }
 
 /// What a wait of `ns` that has ended was made of: of one part, by its number plus one, or of `parts`.

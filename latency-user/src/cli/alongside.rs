@@ -4,7 +4,10 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::signals::{Signals, reset_interrupt};
+use super::{
+    filling::Filling,
+    signals::{Signals, reset_interrupt},
+};
 use crate::observe::Session;
 
 /// How often the rings are emptied. Traced threads fill theirs quickly.
@@ -24,6 +27,7 @@ pub(super) async fn record_while<T>(
     let mut next_cost = Instant::now();
     let mut turns = interval(TURN);
     turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let filling = Filling::of(session)?;
     loop {
         tokio::select! {
             biased;
@@ -34,6 +38,7 @@ pub(super) async fn record_while<T>(
             done = &mut work => return Ok(done),
             () = sleep_until(next_cost) => next_cost = Instant::now() + session.measure_cost(),
             _ = turns.tick() => session.turn()?,
+            () = filling.wait() => session.empty_rings(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod bench;
 mod command_run;
 mod companion;
 mod doctor;
+mod filling;
 mod output;
 mod probe;
 mod record;

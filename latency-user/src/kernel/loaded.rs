@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    os::fd::{AsFd as _, AsRawFd as _},
+    io,
+    os::fd::{AsFd as _, AsRawFd as _, OwnedFd},
 };
 
 use aya::{
@@ -17,7 +18,7 @@ use latency_common::{
     hist::{HistSlot, N_HISTS},
     interrupt::{InterruptCounters, N_SOURCES, Source},
     loss::N_LOSS,
-    record::{BlameRecord, CgroupRecord, Exits, RecordTag, TaskRecord, WaitRecord},
+    record::{Exits, TaskRecord},
     select::Control,
     timeline::{StackHandle, StackKey, StackWeight},
     trace::YieldCalls,
@@ -34,6 +35,7 @@ use super::{
     pool::HistPool,
     prepare::Loader,
     programs::{self, SELECT_TASKS, WRITE_ROWS},
+    record::{self, Record},
     trace::{self, MalformedRecord},
     whole::WholeArray,
 };
@@ -42,21 +44,6 @@ use crate::{
     model::{InterruptTotal, StackTally, TraceEvent},
     topology::last_level_cache,
 };
-
-/// A record of the ring.
-#[derive(Debug)]
-pub enum Record {
-    /// A task has ended.
-    Exit(Box<TaskRecord>),
-    /// A cgroup was made.
-    Cgroup(Box<CgroupRecord>),
-    /// A long wait has ended.
-    Wait(Box<WaitRecord>),
-    /// A culprit found no row.
-    Blame(BlameRecord),
-    /// Of a shape that is not known.
-    Malformed,
-}
 
 /// Runs of all our programs, by the kernel's count.
 #[derive(Clone, Copy, Debug, Default)]
@@ -237,25 +224,12 @@ impl Kernel {
 
     /// The next record of the ring.
     pub fn next_record(&mut self) -> Option<Record> {
-        let item = self.ring.next()?;
-        let tag = item
-            .first_chunk()
-            .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-        Some(match (tag, item.len()) {
-            (tag, len) if tag == RecordTag::Exit as u64 && len == size_of::<TaskRecord>() => {
-                Record::Exit(Box::new(from_bytes(&item)))
-            }
-            (tag, len) if tag == RecordTag::Cgroup as u64 && len == size_of::<CgroupRecord>() => {
-                Record::Cgroup(Box::new(from_bytes(&item)))
-            }
-            (tag, len) if tag == RecordTag::Wait as u64 && len == size_of::<WaitRecord>() => {
-                Record::Wait(Box::new(from_bytes(&item)))
-            }
-            (tag, len) if tag == RecordTag::Blame as u64 && len == size_of::<BlameRecord>() => {
-                Record::Blame(from_bytes(&item))
-            }
-            _ => Record::Malformed,
-        })
+        self.ring.next().map(|item| record::record(&item))
+    }
+
+    /// A descriptor that is readable when the ring is filling.
+    pub fn ring(&self) -> io::Result<OwnedFd> {
+        self.ring.as_fd().try_clone_to_owned()
     }
 
     /// The next event of a traced thread.

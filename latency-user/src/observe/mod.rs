@@ -7,6 +7,7 @@ mod cgroups;
 mod child;
 mod convert;
 mod cost;
+mod ended;
 mod flight;
 mod glob;
 mod interrupts;

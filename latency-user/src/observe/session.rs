@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    os::fd::OwnedFd,
     thread,
     time::{Duration, Instant},
 };
 
 use super::{
-    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, flight, interrupts,
+    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, ended::Ended, flight, interrupts,
     interrupts::InterruptBase, names::Names, options::SessionOptions, sent::SentCulprits,
     switches::Reading, targets::Targets, threshold::Threshold, waits::LongWaits,
 };
@@ -24,8 +25,8 @@ use crate::{
 };
 use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
 
-/// Rows of ended tasks that are kept; what ends later is only in the totals, and counted.
-const MAX_ENDED_ROWS: usize = 65_536;
+/// Where records come as fast as they are read, the session has other things to do as well.
+const MAX_RECORDS_AT_ONCE: usize = 65_536;
 
 /// How long the end waits for tasks that are ending. What takes longer is still in the lists.
 const LONGEST_EXIT: Duration = Duration::from_millis(200);
@@ -52,9 +53,7 @@ pub struct Session {
     start_wall_ns: u64,
     turns: u32,
     reselect_requests: u32,
-    ended: Vec<TaskRow>,
-    folded: Tally,
-    n_folded: u64,
+    ended: Ended,
     orphans: [Buckets; N_HISTS],
     waits: LongWaits,
     sent: SentCulprits,
@@ -112,9 +111,7 @@ impl Session {
             start_wall_ns: host::wall_clock_ns(),
             turns: 0,
             reselect_requests: 0,
-            ended: Vec::new(),
-            folded: Tally::default(),
-            n_folded: 0,
+            ended: Ended::default(),
             orphans: Default::default(),
             waits: LongWaits::new(start_at_ns, options.over_ns),
             sent: SentCulprits::default(),
@@ -144,10 +141,21 @@ impl Session {
         self.targets.are_gone()
     }
 
-    /// Keeps the ring empty and the selection true. To be called about ten times a second.
-    pub fn turn(&mut self) -> Result<(), Error> {
+    /// Becomes readable when the ring fills so fast that it should not wait for the next turn.
+    pub fn ring(&self) -> Result<OwnedFd, Error> {
+        let ring = self.kernel.ring();
+        ring.map_err(|error| Error::Setup(format!("cannot wait for the ring: {error}")))
+    }
+
+    /// Takes what the rings hold.
+    pub fn empty_rings(&mut self) {
         self.drain();
         self.drain_trace();
+    }
+
+    /// Keeps the rings empty and the selection true. To be called about ten times a second.
+    pub fn turn(&mut self) -> Result<(), Error> {
+        self.empty_rings();
         self.kernel.flush_logs();
         let requests = self.kernel.reselect_requests();
         let is_due = self.turns.is_multiple_of(TURNS_PER_LOOK);
@@ -197,14 +205,18 @@ impl Session {
     }
 
     fn drain(&mut self) {
-        while let Some(record) = self.kernel.next_record() {
+        let mut left = MAX_RECORDS_AT_ONCE;
+        while left > 0
+            && let Some(record) = self.kernel.next_record()
+        {
+            left -= 1;
             match record {
                 Record::Exit(record) => {
                     let pool = &mut self.kernel.pool;
                     let mut row = convert::row(&record, pool, &self.cgroups, std::process::id());
                     let from = &record.counters.attribution;
                     self.sent.complete_last(&mut row, from, &self.cgroups);
-                    self.keep(row);
+                    self.ended.keep(row);
                 }
                 Record::Cgroup(record) => self.cgroups.learn(record.id, &record.path),
                 Record::Wait(record) => self.waits.add(&record, &self.cgroups),
@@ -239,19 +251,10 @@ impl Session {
         events
     }
 
-    fn keep(&mut self, row: TaskRow) {
-        if self.ended.len() < MAX_ENDED_ROWS {
-            self.ended.push(row);
-        } else {
-            self.n_folded += 1;
-            self.folded = analysis::sum([&self.folded, &row.tally]);
-        }
-    }
-
     /// Everything since the start, at its end: a snapshot with the stacks. Functions may have no names yet.
     pub fn last_snapshot(&mut self) -> Result<Observation, Error> {
         self.await_exits();
-        let mut last = self.snapshot()?;
+        let mut last = self.observe(Ended::take_rows)?;
         last.stacks = self.kernel.stacks();
         last.stacks_over_ns = self.threshold.map(Threshold::ns);
         Ok(last)
@@ -263,8 +266,7 @@ impl Session {
         let (begun, _) = self.kernel.exits();
         // More may end meanwhile, whose rows are not asked for; the rings must not overflow.
         while self.kernel.exits().1 < begun && Instant::now() < deadline {
-            self.drain();
-            self.drain_trace();
+            self.empty_rings();
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -276,9 +278,17 @@ impl Session {
 
     /// Everything since the start, now.
     pub fn snapshot(&mut self) -> Result<Observation, Error> {
+        self.observe(|ended| ended.rows().to_vec())
+    }
+
+    /// A snapshot with the rows of tasks that have ended as `ended` gives them.
+    fn observe(
+        &mut self,
+        ended: impl FnOnce(&mut Ended) -> Vec<TaskRow>,
+    ) -> Result<Observation, Error> {
         self.drain();
         self.cgroups.refresh();
-        let n_ended = self.ended.len();
+        let n_ended = self.ended.rows().len();
         self.sent.begin_snapshot();
         let records = self.kernel.rows()?;
         let mut rows: Vec<_> = records
@@ -299,14 +309,19 @@ impl Session {
             self.sent.complete(row, from, &self.cgroups);
         }
         self.sent.end_snapshot(&self.cgroups);
-        let just_ended: HashSet<_> = self.ended[n_ended..].iter().map(identity).collect();
+        let just_ended: HashSet<_> = self.ended.rows()[n_ended..].iter().map(identity).collect();
         rows.retain(|row| !just_ended.contains(&identity(row)));
         let end_at_ns = host::monotonic_ns();
         self.cost.close(&self.kernel, end_at_ns);
-        rows.extend(self.ended.iter().cloned());
         let cpus = Reading::take(&self.kernel).since(&self.first);
         let unsent = self.unsent();
-        let losses = self.losses(&rows, &unsent, cpus.missed_switches);
+        let lost = Losses {
+            missed_switches: cpus.missed_switches,
+            ..convert::losses(self.kernel.losses())
+        };
+        // Last, since many rows take a while in which the ring may overflow, after the end.
+        rows.extend(ended(&mut self.ended));
+        let losses = self.losses(lost, &rows, &unsent);
         let mut snapshot = Observation {
             start_at_ns: self.start_at_ns,
             attach_ns: self.attach_ns,
@@ -339,7 +354,7 @@ impl Session {
             .iter()
             .map(|counters| convert::tally(counters, &self.cgroups))
             .collect();
-        let mut unsent = analysis::sum(parts.iter().chain([&self.folded]));
+        let mut unsent = analysis::sum(parts.iter().chain([self.ended.folded().0]));
         for (kind, hist) in (0..).zip(&self.orphans) {
             convert::add_hist(&mut unsent.hists, kind, hist);
         }
@@ -349,23 +364,21 @@ impl Session {
         unsent
     }
 
-    fn losses(&self, rows: &[TaskRow], unsent: &Tally, missed_switches: u64) -> Losses {
+    fn losses(&self, lost: Losses, rows: &[TaskRow], unsent: &Tally) -> Losses {
         let tallies = rows.iter().map(|row| &row.tally).chain([unsent]);
-        let losses = convert::losses(self.kernel.losses());
         Losses {
-            missed_switches,
             // Attaching interrupts all CPUs, with interrupts that it then sees the end of only.
-            unpaired_interrupts: losses
+            unpaired_interrupts: lost
                 .unpaired_interrupts
                 .saturating_sub(self.first_losses.unpaired_interrupts),
             unmeasured_waits: tallies
                 .map(|tally| tally.class(WaitClass::Unmeasured).count)
                 .sum(),
-            folded_rows: self.n_folded,
+            folded_rows: self.ended.folded().1,
             recursion_misses: self.kernel.run_totals().recursion_misses,
             malformed_records: self.n_malformed,
-            blame_records: losses.blame_records + self.sent.n_dropped(),
-            ..losses
+            blame_records: lost.blame_records + self.sent.n_dropped(),
+            ..lost
         }
     }
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Stage, burn::spin, process};
@@ -17,7 +18,6 @@ use crate::truth::current_tid;
 
 /// Stack of each sleeping thread: twenty thousand of them fit anywhere.
 const STACK_BYTES: usize = 16 << 10;
-const SLEEP: Duration = Duration::from_millis(50);
 
 pub(super) fn forks(
     stage: &mut Stage,
@@ -58,15 +58,31 @@ pub(super) fn wrap_pids(stage: &mut Stage, n: u64, most: u64) -> Result<Value> {
     Ok(json!({ "forks": forks, "wraps": wraps }))
 }
 
-/// Sleeps every thread of [`threads`] still has to begin, and how many each does.
+/// How many sleeps each thread of [`threads`] does, and how long they are.
 static SLEEPS_EACH: AtomicU64 = AtomicU64::new(0);
+static SLEEP_MS: AtomicU64 = AtomicU64::new(0);
 
-/// Starts `n` threads with small stacks, each of which sleeps some times.
+/// Threads that sleep.
+#[derive(Debug, Args)]
+pub(super) struct Sleepers {
+    /// How many.
+    n: u64,
+    /// How often each sleeps.
+    #[arg(long, default_value_t = 40)]
+    sleeps: u64,
+    /// For how long.
+    #[arg(long, default_value_t = 50)]
+    sleep_ms: u64,
+}
+
+/// Starts threads with small stacks, each of which sleeps some times.
 ///
 /// The standard library gives every thread an alternative signal stack as well; the two together
 /// exceed the usual limit on mappings, hence the C call.
-pub(super) fn threads(stage: &mut Stage, n: u64, sleeps: u64) -> Result<Value> {
-    SLEEPS_EACH.store(sleeps, Ordering::Release);
+pub(super) fn threads(stage: &mut Stage, sleepers: &Sleepers) -> Result<Value> {
+    let n = sleepers.n;
+    SLEEPS_EACH.store(sleepers.sleeps, Ordering::Release);
+    SLEEP_MS.store(sleepers.sleep_ms, Ordering::Release);
     stage.ready(&[])?;
     let mut handles = Vec::with_capacity(usize::try_from(n)?);
     let attributes = small_stack()?;
@@ -115,7 +131,7 @@ fn small_stack() -> Result<libc::pthread_attr_t> {
 
 extern "C" fn sleeper(_: *mut c_void) -> *mut c_void {
     for _ in 0..SLEEPS_EACH.load(Ordering::Acquire) {
-        thread::sleep(SLEEP);
+        thread::sleep(Duration::from_millis(SLEEP_MS.load(Ordering::Acquire)));
     }
     null_mut()
 }

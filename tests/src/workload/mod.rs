@@ -83,9 +83,8 @@ enum Kind {
     /// Two processes hand a byte to and fro through pipes.
     Pipe {
         seconds: f64,
-        /// CPU of the second process.
-        #[arg(long)]
-        peer_cpu: Option<usize>,
+        #[command(flatten)]
+        peer: pingpong::Peer,
     },
     /// Wake a sleeping reader `n` times through a pipe.
     Wake {
@@ -113,12 +112,8 @@ enum Kind {
         #[arg(long, default_value_t = 100_000)]
         most: u64,
     },
-    /// `n` threads that sleep 50 ms, 40 times each.
-    Threads {
-        n: u64,
-        #[arg(long, default_value_t = 40)]
-        sleeps: u64,
-    },
+    /// Threads that sleep some times each.
+    Threads(crowd::Sleepers),
     /// `threads` spinning threads of one name.
     Team {
         seconds: f64,
@@ -220,7 +215,7 @@ impl Kind {
                 Duration::from_micros(interval_us),
                 Duration::from_micros(work_us),
             ),
-            Self::Pipe { seconds, peer_cpu } => pingpong::pipe(stage, time(seconds), peer_cpu),
+            Self::Pipe { seconds, peer } => pingpong::pipe(stage, time(seconds), &peer),
             Self::Wake {
                 n,
                 interval_us,
@@ -236,7 +231,7 @@ impl Kind {
                 crowd::forks(stage, n, Duration::from_micros(burn_us), kill_after)
             }
             Self::PidWraps { n, most } => crowd::wrap_pids(stage, n, most),
-            Self::Threads { n, sleeps } => crowd::threads(stage, n, sleeps),
+            Self::Threads(sleepers) => crowd::threads(stage, &sleepers),
             Self::Team {
                 seconds,
                 threads,

@@ -25,6 +25,17 @@ const GO: u8 = 1;
 /// Tells the peer to end.
 const END: u8 = 0;
 
+/// The second process, and how often it answers.
+#[derive(Debug, Args)]
+pub(super) struct Peer {
+    /// CPU of the second process.
+    #[arg(long)]
+    peer_cpu: Option<usize>,
+    /// Round trips a second; as many as there can be where none is given.
+    #[arg(long)]
+    per_second: Option<u64>,
+}
+
 /// The process that is woken.
 #[derive(Debug, Args)]
 pub(super) struct Reader {
@@ -36,14 +47,14 @@ pub(super) struct Reader {
     peer_cgroup: Option<PathBuf>,
 }
 
-/// Two processes hand a byte to and fro.
-pub(super) fn pipe(
-    stage: &mut Stage,
-    duration: Duration,
-    peer_cpu: Option<usize>,
-) -> Result<Value> {
+/// Two processes hand a byte to and fro, as often as they can or so many times a second.
+pub(super) fn pipe(stage: &mut Stage, duration: Duration, peer: &Peer) -> Result<Value> {
     let (request_in, request_out) = new_pipe()?;
     let (answer_in, answer_out) = new_pipe()?;
+    let Peer {
+        peer_cpu,
+        per_second,
+    } = *peer;
     let peer = process::fork(|| {
         if let Some(cpu) = peer_cpu {
             process::pin(cpu)?;
@@ -60,6 +71,9 @@ pub(super) fn pipe(
     let began = Instant::now();
     let mut round_trips = 0_u64;
     while began.elapsed() < duration {
+        if let Some(per_second) = per_second {
+            keep_pace(began, round_trips, per_second);
+        }
         send(&request_out, GO)?;
         receive(&answer_in)?;
         round_trips += 1;
@@ -68,6 +82,16 @@ pub(super) fn pipe(
     send(&request_out, END)?;
     ensure!(process::wait_for(peer)?, "the peer of the ping-pong failed");
     Ok(json!({ "round_trips": round_trips, "peer": peer, "peer_counters": peer_counters }))
+}
+
+/// Sleeps until the next millisecond where as many round trips are done as are due by then.
+fn keep_pace(began: Instant, round_trips: u64, per_second: u64) {
+    let elapsed = began.elapsed();
+    let due_at =
+        Duration::from_nanos(round_trips.saturating_mul(1_000_000_000) / per_second.max(1));
+    if due_at > elapsed + Duration::from_millis(1) {
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Wakes a reader `n` times, and lets it go to sleep in between.

@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     analysis,
-    cli::signals::{Request, Signals, reset_interrupt},
+    cli::{
+        filling::Filling,
+        signals::{Request, Signals, reset_interrupt},
+    },
     model::{DumpReason, Observation},
     observe::{Child, Session, SessionOptions},
     units::Nanos,
@@ -157,6 +160,7 @@ impl Recording {
         let mut next_interval = start.checked_add(period);
         self.printer.start(self.session.started_at())?;
         let progress = Progress::new(start, plan.duration);
+        let filling = Filling::of(&self.session)?;
         let end = loop {
             tokio::select! {
                 biased;
@@ -177,6 +181,7 @@ impl Recording {
                         break End::TargetsGone;
                     }
                 }
+                () = filling.wait() => self.session.empty_rings(),
                 // Last, because intervals shorter than it takes to print them would keep the others
                 // from their turn for ever.
                 () = until(next_interval) => {

@@ -1,0 +1,127 @@
+//! Tasks beside or under the observer: sleepers, ping-pongs, forks.
+//!
+//! Promises: they run when the constructor returns, and are gone when it is dropped.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Longer than any series.
+const FOR_EVER_S: &str = "3600";
+const FOR_EVER_MS: &str = "3600000";
+
+/// Twenty thousand threads take a second to start.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Running workloads.
+#[derive(Debug)]
+pub(super) struct Load {
+    workloads: Vec<Child>,
+}
+
+impl Load {
+    /// `n` threads that sleep.
+    pub(super) fn sleepers(workload: &Path, n: usize) -> Result<Self> {
+        let number = n.to_string();
+        let load = Self::start(
+            workload,
+            &[&[
+                "threads",
+                &number,
+                "--sleeps",
+                "1",
+                "--sleep-ms",
+                FOR_EVER_MS,
+            ]],
+        )?;
+        let started = Instant::now();
+        while load.n_threads()? <= n {
+            if started.elapsed() > PATIENCE {
+                bail!("{n} threads did not start within {} s", PATIENCE.as_secs());
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(load)
+    }
+
+    /// A ping-pong on each of `cpus`, as fast as it can.
+    pub(super) fn ping_pongs(workload: &Path, cpus: &[usize]) -> Result<Self> {
+        let cpus: Vec<_> = cpus.iter().map(ToString::to_string).collect();
+        let arguments: Vec<_> = cpus
+            .iter()
+            .map(|cpu| ["--cpu", cpu, "pipe", FOR_EVER_S])
+            .collect();
+        let arguments: Vec<&[&str]> = arguments.iter().map(<[_; 4]>::as_slice).collect();
+        Self::start(workload, &arguments)
+    }
+
+    /// A ping-pong on `cpu` of so many round trips a second.
+    pub(super) fn paced_ping_pong(workload: &Path, cpu: usize, per_second: u64) -> Result<Self> {
+        let cpu = cpu.to_string();
+        let per_second = per_second.to_string();
+        Self::start(
+            workload,
+            &[&[
+                "--cpu",
+                &cpu,
+                "pipe",
+                FOR_EVER_S,
+                "--per-second",
+                &per_second,
+            ]],
+        )
+    }
+
+    /// Children that end at once, one after the other on each of `cpus`.
+    pub(super) fn forks(workload: &Path, cpus: &[usize]) -> Result<Self> {
+        let cpus: Vec<_> = cpus.iter().map(ToString::to_string).collect();
+        let most = u32::MAX.to_string();
+        let arguments: Vec<_> = cpus
+            .iter()
+            .map(|cpu| ["--cpu", cpu, "forks", &most])
+            .collect();
+        let arguments: Vec<&[&str]> = arguments.iter().map(<[_; 4]>::as_slice).collect();
+        Self::start(workload, &arguments)
+    }
+
+    fn start(workload: &Path, commands: &[&[&str]]) -> Result<Self> {
+        let mut load = Self {
+            workloads: Vec::new(),
+        };
+        for arguments in commands {
+            let child = Command::new(workload)
+                .args(*arguments)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()
+                .with_context(|| format!("cannot run {}", workload.display()))?;
+            load.workloads.push(child);
+        }
+        Ok(load)
+    }
+
+    fn n_threads(&self) -> Result<usize> {
+        let mut n_threads = 0;
+        for child in &self.workloads {
+            let path = format!("/proc/{}/task", child.id());
+            let threads = fs::read_dir(&path)
+                .with_context(|| format!("cannot read {path}: the workload has ended"))?;
+            n_threads += threads.count();
+        }
+        Ok(n_threads)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // What has ended by itself needs no end; a workload's own children end with it.
+        for child in &mut self.workloads {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
