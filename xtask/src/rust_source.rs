@@ -105,7 +105,7 @@ fn add_component() -> Result<()> {
 }
 
 fn from_debian(version: &str, library: &Path) -> Result<()> {
-    let archive = Archive::open(SUITE)?;
+    let archive = Archive::open(SUITE, None)?;
     let packages = archive.versions(&["rust-src"])?;
     let upstream = |package: &&Package| {
         package

@@ -36,7 +36,8 @@ pub(crate) fn setup() -> Result<Toolchain> {
     })
 }
 
-fn sysroot() -> Result<PathBuf> {
+/// The folder of the Rust toolchain.
+pub(crate) fn sysroot() -> Result<PathBuf> {
     let path = shell::capture(Command::new("rustc").args(["--print", "sysroot"]))?;
     Ok(path.trim_end().into())
 }

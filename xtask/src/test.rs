@@ -42,8 +42,7 @@ pub(crate) struct Arguments {
 pub(crate) fn test(arguments: &Arguments) -> Result<()> {
     let with_vm = !arguments.skip_vm && arguments.filter.is_empty();
     if shell::is_root() {
-        let programs = [&PROGRAMS[..], if with_vm { &vm::PROGRAMS } else { &[] }].concat();
-        ensure_installed(&programs)?;
+        ensure_installed(&PROGRAMS)?;
     }
 
     let mut failed = Vec::new();

@@ -4,6 +4,7 @@
 //! than neither. What a recording cannot do without is among the required features.
 
 use super::{
+    arch,
     btf::KernelTypes,
     feature::{Feature, degradable, optional},
 };
@@ -25,6 +26,7 @@ pub struct Lacking {
 }
 
 /// What takes a CPU from its task. Begins are attached after ends, so that none is seen without its end.
+/// The first [`N_ON_ANY_MACHINE`] exist on any machine, the others where vectors have events of their own.
 pub(super) const INTERRUPTS: [[&str; 2]; 7] = [
     ["irq_handler_exit", "irq_handler_entry"],
     ["softirq_exit", "softirq_entry"],
@@ -34,6 +36,8 @@ pub(super) const INTERRUPTS: [[&str; 2]; 7] = [
     ["call_function_single_exit", "call_function_single_entry"],
     ["irq_work_exit", "irq_work_entry"],
 ];
+
+const N_ON_ANY_MACHINE: usize = 2;
 
 /// What tells the functions of the kernel's workers apart.
 pub(super) const WORKS: [&str; 2] = ["workqueue_execute_end", "workqueue_execute_start"];
@@ -72,7 +76,7 @@ impl Lacking {
 
     /// What it means, feature by feature. The timers' is told with the causes that rest on them.
     pub(super) fn features(&self) -> [Feature; 4] {
-        let unseen = self.unseen_interrupts().join(", ");
+        let unseen = self.unseen_interrupts(arch::HAS_VECTOR_EVENTS).join(", ");
         [
             degradable(
                 INTERRUPTS_SEEN,
@@ -106,9 +110,15 @@ impl Lacking {
     }
 
     /// Interrupts that are not seen, by the names of their begins.
-    fn unseen_interrupts(&self) -> Vec<&'static str> {
-        let begins = INTERRUPTS.map(|[_, begin]| begin);
-        begins.into_iter().filter(|name| self.has(name)).collect()
+    fn unseen_interrupts(&self, has_vector_events: bool) -> Vec<&'static str> {
+        let n_expected = if has_vector_events {
+            INTERRUPTS.len()
+        } else {
+            N_ON_ANY_MACHINE
+        };
+        let begins = INTERRUPTS.into_iter().map(|[_, begin]| begin);
+        let begins = begins.take(n_expected);
+        begins.filter(|name| self.has(name)).collect()
     }
 }
 
@@ -133,10 +143,17 @@ mod tests {
         for missing in ["local_timer_entry", "local_timer_exit"] {
             let lacking = Lacking::unless(|name| name != missing);
             assert_eq!(lacking.tracepoints, INTERRUPTS[2]);
-            assert_eq!(lacking.unseen_interrupts(), ["local_timer_entry"]);
+            assert_eq!(lacking.unseen_interrupts(true), ["local_timer_entry"]);
             assert!(lacking.has("local_timer_entry") && lacking.has("local_timer_exit"));
             assert!(!lacking.has("softirq_entry"));
         }
+    }
+
+    #[test]
+    fn vectors_without_events_of_their_own_are_seen_like_devices() {
+        let lacking = Lacking::unless(|name| name.starts_with("irq_handler"));
+        assert_eq!(lacking.unseen_interrupts(false), ["softirq_entry"]);
+        assert_eq!(lacking.unseen_interrupts(true).len(), INTERRUPTS.len() - 1);
     }
 
     #[test]

@@ -85,16 +85,14 @@ fn steal_ns(stat: &str) -> u64 {
     ticks.unwrap_or(0) * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
-/// The row `LOC` of x86; other architectures have none.
+/// The row `LOC` of x86, or that of arm64's timer; none where neither is.
 fn local_timer_interrupts(interrupts: &str) -> Option<u64> {
     interrupts.lines().find_map(|line| {
-        let counts = line.trim_start().strip_prefix("LOC:")?;
-        Some(
-            counts
-                .split_whitespace()
-                .map_while(|word| word.parse::<u64>().ok())
-                .sum(),
-        )
+        let (name, counts) = line.trim().split_once(':')?;
+        let is_it = name == "LOC" || counts.ends_with(" arch_timer");
+        let counts = counts.split_whitespace();
+        let counts = counts.map_while(|word| word.parse::<u64>().ok());
+        is_it.then(|| counts.sum())
     })
 }
 
@@ -114,6 +112,8 @@ mod tests {
         let text =
             "           CPU0       CPU1\n LOC:        10         32   Local timer interrupts\n";
         assert_eq!(local_timer_interrupts(text), Some(42));
+        let arm64 = "  9:   1   2   GICv2  25 Level     vgic\n 11:  10  32   GICv2  27 Level     arch_timer\n";
+        assert_eq!(local_timer_interrupts(arm64), Some(42));
         assert_eq!(local_timer_interrupts("  0: 1 2 IO-APIC"), None);
     }
 }

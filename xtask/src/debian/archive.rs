@@ -17,10 +17,11 @@ use crate::{project, shell};
 /// How long a package list is used before it is fetched again.
 const FRESH: Duration = Duration::from_hours(12);
 
-/// A suite such as `trixie-backports` on the machine's mirror.
+/// A suite such as `trixie-backports` on the machine's mirror, for one architecture.
 #[derive(Debug)]
 pub(crate) struct Archive {
     suite: String,
+    architecture: Option<&'static str>,
     state: PathBuf,
 }
 
@@ -43,10 +44,11 @@ impl Package {
 }
 
 impl Archive {
-    /// Fetches the package list of `suite`.
-    pub(crate) fn open(suite: &str) -> Result<Self> {
+    /// Fetches the package list of `suite`, of `architecture` or else of this machine's.
+    pub(crate) fn open(suite: &str, architecture: Option<&'static str>) -> Result<Self> {
         let source = Source::for_suite(suite)?;
-        let state = project::target("apt").join(suite);
+        let folder = architecture.map_or_else(|| suite.to_owned(), |it| format!("{suite}-{it}"));
+        let state = project::target("apt").join(folder);
         for folder in ["lists/partial", "cache/archives/partial", "etc"] {
             fs::create_dir_all(state.join(folder))
                 .with_context(|| format!("cannot create {} for apt", state.display()))?;
@@ -56,6 +58,7 @@ impl Archive {
 
         let archive = Self {
             suite: suite.to_owned(),
+            architecture,
             state,
         };
         archive.update()?;
@@ -116,6 +119,22 @@ impl Archive {
         Ok(())
     }
 
+    /// Downloads `package` and keeps its first file whose path fits `pattern` as `kept`.
+    pub(crate) fn extract(&self, package: &Package, pattern: &str, kept: &Path) -> Result<()> {
+        let scratch = kept.with_file_name(format!("unpack-{}-{}", package.name, package.version));
+        self.unpack(package, &scratch)?;
+        let mut find = Command::new("find");
+        find.arg(&scratch)
+            .args(["-type", "f", "-path", pattern, "-print", "-quit"]);
+        let found = shell::capture(&mut find)?;
+        let found = found
+            .lines()
+            .next()
+            .with_context(|| format!("package {} has no file {pattern}", package.name))?;
+        fs::rename(found, kept).with_context(|| format!("cannot keep {}", kept.display()))?;
+        fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))
+    }
+
     fn apt(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("LC_ALL", "C");
@@ -132,6 +151,11 @@ impl Archive {
         }
         // The folders below target/ need not be readable for apt's own user.
         command.args(["-o", "APT::Sandbox::User=root"]);
+        if let Some(architecture) = self.architecture {
+            for option in ["APT::Architecture", "APT::Architectures"] {
+                command.arg("-o").arg(format!("{option}={architecture}"));
+            }
+        }
         command
     }
 }

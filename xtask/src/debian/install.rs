@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell;
 
-/// A program and the Debian package that has it.
+/// A program, or another file by its path, and the Debian package that has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,

@@ -1,6 +1,7 @@
 //! What an emulated machine boots: the guest as `/init`, schedlat, the workloads and a busybox.
 //!
-//! Promises: everything the programs need is in it, their shared libraries included.
+//! Promises: one for each architecture, with everything that its programs need, their shared libraries
+//! included.
 //! Leaves to others: mounting and running, which is the guest's part.
 
 use std::collections::BTreeSet;
@@ -12,42 +13,63 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use cpio::NewcBuilder;
 
-use crate::release::Programs;
-use crate::shell;
+use super::architecture::Architecture;
+use crate::debian::archive::Archive;
+use crate::{project, release, shell};
 
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const LINK: u32 = 0o120_777;
 
-/// Writes the archive to `image`.
-pub(crate) fn write(image: &Path, programs: &Programs) -> Result<()> {
-    let busybox = shell::find_program("busybox").context("busybox is not installed")?;
+/// The suite whose busybox it is, which any kernel runs.
+const SUITE: &str = "bookworm";
+
+/// Builds the programs for `architecture` and writes the archive, whose path is returned.
+pub(crate) fn build(architecture: Architecture) -> Result<PathBuf> {
+    let programs = release::build_for(architecture.target())?;
     let built = [
         ("init", &programs.guest),
         ("bin/schedlat", &programs.schedlat),
         ("bin/workload", &programs.workload),
     ];
+    let image = project::target("vm").join(format!("initramfs{}.cpio", architecture.suffix()));
     let scratch = image.with_extension("d");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
 
-    let mut contents = vec![("bin/busybox".to_owned(), busybox)];
+    let mut contents = vec![("bin/busybox".to_owned(), busybox(architecture)?)];
     for (name, program) in built {
-        for library in shared_libraries(program)? {
-            let inside = library.to_string_lossy().trim_start_matches('/').to_owned();
-            contents.push((inside, library));
+        // Programs for other architectures are static.
+        if architecture.target().is_none() {
+            for library in shared_libraries(program)? {
+                let inside = library.to_string_lossy().trim_start_matches('/').to_owned();
+                contents.push((inside, library));
+            }
         }
-        contents.push((name.to_owned(), stripped(program, &scratch)?));
+        let copy = scratch.join(name.replace('/', "-"));
+        let mut strip = Command::new(architecture.strip());
+        // Debug information is most of a program, and the machine's memory is small.
+        shell::run(strip.arg("-o").arg(&copy).arg(program))?;
+        contents.push((name.to_owned(), copy));
     }
     contents.sort();
     contents.dedup();
-    write_archive(image, &contents).with_context(|| format!("cannot write {}", image.display()))
+    write_archive(&image, &contents)
+        .with_context(|| format!("cannot write {}", image.display()))?;
+    Ok(image)
 }
 
-/// Debug information is most of a program, and the machine's memory is small.
-fn stripped(program: &Path, scratch: &Path) -> Result<PathBuf> {
-    let copy = scratch.join(program.file_name().unwrap_or_default());
-    shell::run(Command::new("strip").arg("-o").arg(&copy).arg(program))?;
-    Ok(copy)
+/// Downloaded once and kept.
+fn busybox(architecture: Architecture) -> Result<PathBuf> {
+    let name = architecture.name();
+    let kept = project::target("vm").join(format!("busybox-{name}"));
+    if !kept.is_file() {
+        let archive = Archive::open(SUITE, Some(name))?;
+        let packages = archive.versions(&["busybox-static"])?;
+        let package = packages.first();
+        let package = package.with_context(|| format!("Debian {SUITE} has no busybox"))?;
+        archive.extract(package, "*/bin/busybox", &kept)?;
+    }
+    Ok(kept)
 }
 
 /// The libraries and the loader of `program`, by the paths under which it looks for them.

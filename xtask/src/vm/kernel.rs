@@ -4,15 +4,14 @@
 //! Leaves to others: the archive ([`crate::debian::archive`]).
 
 use std::cmp::Ordering;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
-use super::plan::{Build, Plan};
+use super::plan::Plan;
 use crate::debian::archive::{Archive, Package};
-use crate::{project, shell};
+use crate::project;
 
 /// A kernel that can be booted.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub(crate) fn fetch(plan: Plan<'_>) -> Result<Kernel> {
     let mut newest: Option<(Archive, Package)> = None;
     let mut unreachable = Vec::new();
     for suite in suites(series) {
-        let archive = match Archive::open(suite) {
+        let archive = match Archive::open(suite, Some(plan.architecture.name())) {
             Ok(archive) => archive,
             Err(error) => {
                 unreachable.push(format!("{error:#}"));
@@ -46,13 +45,14 @@ pub(crate) fn fetch(plan: Plan<'_>) -> Result<Kernel> {
     }
     let Some((archive, package)) = newest else {
         bail!(
-            "no kernel {series}{} in Debian {}\n{}",
+            "no kernel {series}{}-{} in Debian {}\n{}",
             plan.build.ending(),
+            plan.architecture.name(),
             suites(series).join(", "),
             unreachable.join("\n")
         );
     };
-    download(&archive, &package, plan.build)
+    download(&archive, &package, plan)
 }
 
 /// The suites that may have `series`; a series that left stable lives in the archive's past.
@@ -75,7 +75,7 @@ fn newest_image(archive: &Archive, plan: Plan<'_>) -> Result<Option<Package>> {
     let names: Vec<_> = archive
         .packages()?
         .into_iter()
-        .filter(|name| has_image(name, plan.build))
+        .filter(|name| has_image(name, plan))
         .collect();
     let is_wanted = |package: &Package| {
         plan.series == "newest" || package.version.starts_with(&format!("{}.", plan.series))
@@ -91,13 +91,16 @@ fn newest_image(archive: &Archive, plan: Plan<'_>) -> Result<Option<Package>> {
 }
 
 /// From 7.2 on the image is in a package apart, and `linux-image-…` only depends on it.
-fn has_image(name: &str, build: Build) -> bool {
+fn has_image(name: &str, plan: Plan<'_>) -> bool {
     let signed = name.strip_suffix("-unsigned").unwrap_or(name);
     let version = ["linux-binary-unsigned-", "linux-binary-", "linux-image-"]
         .iter()
         .find_map(|prefix| signed.strip_prefix(prefix));
-    signed.ends_with(&format!("{}-amd64", build.ending()))
-        && version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    signed.ends_with(&format!(
+        "{}-{}",
+        plan.build.ending(),
+        plan.architecture.name()
+    )) && version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn is_newer(left: &Package, right: &Package) -> bool {
@@ -123,61 +126,51 @@ fn compare_versions(left: &str, right: &str) -> Ordering {
     }
 }
 
-fn download(archive: &Archive, package: &Package, build: Build) -> Result<Kernel> {
+fn download(archive: &Archive, package: &Package, plan: Plan<'_>) -> Result<Kernel> {
     let kernels = project::target("vm").join("kernels");
-    let version = format!("{}{}", package.version, build.ending());
+    let (build, architecture) = (plan.build.ending(), plan.architecture.suffix());
+    let version = format!("{}{build}{architecture}", package.version);
     let image = kernels.join(format!("vmlinuz-{version}"));
     if !image.is_file() {
-        let scratch = kernels.join(format!("unpack-{version}"));
-        archive.unpack(package, &scratch)?;
-        let found = find_image(&scratch)?
-            .with_context(|| format!("package {} has no kernel image", package.name))?;
-        fs::rename(&found, &image)
-            .with_context(|| format!("cannot keep the kernel image {}", image.display()))?;
-        fs::remove_dir_all(&scratch)
-            .with_context(|| format!("cannot remove {}", scratch.display()))?;
+        archive.extract(package, "*/vmlinuz*", &image)?;
     }
     Ok(Kernel { version, image })
-}
-
-fn find_image(folder: &Path) -> Result<Option<PathBuf>> {
-    let mut find = Command::new("find");
-    find.arg(folder)
-        .args(["-type", "f", "-name", "vmlinuz*", "-print", "-quit"]);
-    let found = shell::capture(&mut find)?;
-    Ok(found.lines().next().map(PathBuf::from))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(name: &str, expected: Option<Build>) {
-        for build in [Build::Cloud, Build::RealTime] {
+    fn check(name: &str, expected: Option<&str>) {
+        for machine in ["newest", "newest-rt", "newest-arm64", "newest-rt-arm64"] {
             assert_eq!(
-                has_image(name, build),
-                expected == Some(build),
-                "{name} as {build:?}"
+                has_image(name, Plan::of(machine, None)),
+                expected == Some(machine),
+                "{name} for {machine}"
             );
         }
     }
 
     #[test]
     fn packages_with_an_image_of_the_build_are_taken() {
-        let cloud = Some(Build::Cloud);
+        let cloud = Some("newest");
         check("linux-image-6.1.0-50-cloud-amd64", cloud);
         check("linux-image-6.12.117+deb13-cloud-amd64-unsigned", cloud);
         check("linux-binary-7.3-cloud-amd64", cloud);
         check("linux-binary-unsigned-7.3-cloud-amd64", cloud);
-        let real_time = Some(Build::RealTime);
+        let real_time = Some("newest-rt");
         check("linux-image-6.1.0-50-rt-amd64", real_time);
         check("linux-binary-unsigned-7.3-rt-amd64", real_time);
+        let arm64 = "linux-image-6.12.118+deb13-cloud-arm64-unsigned";
+        check(arm64, Some("newest-arm64"));
+        check("linux-image-6.1.0-57-rt-arm64", Some("newest-rt-arm64"));
     }
 
     #[test]
     fn other_builds_and_metapackages_are_not() {
         check("linux-image-6.1.0-50-amd64", None);
         check("linux-image-cloud-amd64", None);
+        check("linux-image-6.12.118+deb13-arm64-16k", None);
         check("linux-image-6.12-cloud-amd64-dbg", None);
         check("linux-headers-6.1.0-50-cloud-amd64", None);
         check("linux-image-6.1.0-50-cloud-amd64-dbg", None);

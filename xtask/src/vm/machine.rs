@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::clock;
 use super::kernel::Kernel;
 use super::plan::Plan;
 use crate::project;
@@ -78,16 +77,18 @@ struct Machine {
 impl Machine {
     fn start(plan: Plan<'_>, kernel: &Kernel, initramfs: &Path) -> Result<Self> {
         let only = plan.only.map(|only| format!(" schedlat.only={only}"));
+        let architecture = plan.architecture;
         // Guards against speculation have nothing to guard in an emulated processor, and take time.
         let command_line = format!(
-            "console=ttyS0 tsc=reliable mitigations=off panic=-1 schedlat.checks={}{}{}",
+            "{} mitigations=off panic=-1 schedlat.checks={}{}",
+            architecture.boot_parameters(),
             plan.checks(),
-            only.unwrap_or_default(),
-            clock::parameter()
+            only.unwrap_or_default()
         );
-        let emulator = Command::new("qemu-system-x86_64")
+        let emulator = Command::new(architecture.emulator())
             // Emulation in several threads sometimes breaks the kernel's patching of its own text.
-            .args(["-accel", "tcg,thread=single", "-cpu", "max,la57=off"])
+            .args(["-accel", "tcg,thread=single"])
+            .args(architecture.hardware())
             .args(["-smp", plan.cpus(), "-m", "1024"])
             .args(["-nodefaults", "-no-user-config", "-no-reboot"])
             .args(["-display", "none", "-serial", "stdio", "-kernel"])
@@ -98,7 +99,7 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .context("cannot run qemu-system-x86_64")?;
+            .with_context(|| format!("cannot run {}", architecture.emulator()))?;
         Ok(Self {
             emulator,
             deadline: Instant::now() + TIMEOUT,

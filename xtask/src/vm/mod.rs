@@ -2,39 +2,35 @@
 //!
 //! Promises: each kernel ends in a verdict of its own guest, or in a failure that shows the end of
 //! its console; the whole console is kept under `target/vm`.
-//! Leaves to others: what each machine is ([`plan`]), the kernels ([`kernel`]), what the machine boots ([`initramfs`]), running it
-//! ([`machine`]), and the checks themselves, which are the package `latency-tests`.
+//! Leaves to others: what each machine is ([`plan`]), what its architecture takes ([`architecture`]), the
+//! kernels ([`kernel`]), what the machine boots ([`initramfs`]), running it ([`machine`]), and the checks
+//! themselves, which are the package `latency-tests`.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::debian::install::{Program, ensure_installed};
-use crate::{project, release};
-
+mod architecture;
 mod clock;
 mod initramfs;
 mod kernel;
 mod machine;
 mod plan;
 
+use architecture::Architecture;
 use kernel::Kernel;
 use plan::Plan;
 
-/// The programs that running a machine needs.
-pub(crate) const PROGRAMS: [Program; 2] = [
-    Program::of("qemu-system-x86_64", "qemu-system-x86"),
-    Program::of("busybox", "busybox-static"),
-];
-
 /// Kernels that schedlat works on: the oldest that Debian has, the one of the current stable, and the
-/// newest there is, each with its real-time build; those that it has to refuse; and a machine with
-/// more than one kind of neighbour. The longest run first, so that they end together.
-const MATRIX: [&str; 8] = [
+/// newest there is, each with its real-time build; those that it has to refuse; a machine with more than
+/// one kind of neighbour; and one of another architecture. The longest run first, so that they end together.
+const MATRIX: [&str; 9] = [
     "6.12-topology",
+    "6.12-arm64",
     "newest-rt",
     "newest",
     "6.12-rt",
@@ -44,14 +40,15 @@ const MATRIX: [&str; 8] = [
     "5.10",
 ];
 
-/// Which kernels to run.
-#[derive(Args, Clone, Debug)]
+/// Which machines to run.
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Arguments {
-    /// Kernel series as Debian packages them, or `newest`; with `-rt` the real-time build, with
-    /// `-topology` on two sockets of two cores of two threads
-    #[arg(value_name = "KERNEL", default_values = MATRIX)]
-    series: Vec<String>,
-    /// Do not fail when a kernel cannot be fetched
+    /// Kernel series as Debian packages them, or `newest`; with `-rt` the real-time build, with `-arm64`
+    /// that architecture, with `-topology` on two sockets of two cores of two threads (in this order);
+    /// none is the whole matrix
+    #[arg(value_name = "MACHINE")]
+    names: Vec<String>,
+    /// Do not fail when what a machine needs cannot be had
     #[arg(long)]
     allow_missing: bool,
     /// Run only the checks whose name contains this
@@ -59,44 +56,39 @@ pub(crate) struct Arguments {
     only: Option<String>,
 }
 
-impl Default for Arguments {
-    fn default() -> Self {
-        Self {
-            series: MATRIX.map(str::to_owned).to_vec(),
-            allow_missing: false,
-            only: None,
-        }
-    }
-}
+/// A machine, its kernel, and what that boots.
+type Ready<'a> = (Plan<'a>, Kernel, PathBuf);
 
-/// Boots each kernel and reports its verdict.
+/// Boots each machine and reports its verdict.
 pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
-    ensure_installed(&PROGRAMS)?;
-    let image = project::target("vm").join("initramfs.cpio");
-    initramfs::write(&image, &release::build()?)?;
+    let names: Vec<_> = arguments.names.iter().map(String::as_str).collect();
+    let is_matrix = names.is_empty();
+    let names = if is_matrix { MATRIX.to_vec() } else { names };
 
     let mut failed = Vec::new();
-    let mut kernels = Vec::new();
-    // One after the other, since several series come from the same suites.
-    for series in &arguments.series {
-        let plan = Plan::of(series, arguments.only.as_deref());
-        match kernel::fetch(plan) {
-            Ok(kernel) => kernels.push((plan, kernel)),
-            Err(error) if arguments.allow_missing || plan.is_optional() => {
-                println!("vm {series}: skipped: {error:#}");
+    let mut machines = Vec::new();
+    let mut images = BTreeMap::new();
+    // One after the other, since several kernels come from the same suites.
+    for name in &names {
+        let plan = Plan::of(name, arguments.only.as_deref());
+        let kernel = plan.architecture.ensure_buildable();
+        match kernel.and_then(|()| kernel::fetch(plan)) {
+            Ok(kernel) => machines.push((plan, kernel, image_of(plan, &mut images)?)),
+            Err(error) if arguments.allow_missing || (is_matrix && plan.is_optional()) => {
+                println!("vm {name}: skipped: {error:#}");
             }
             Err(error) => {
-                eprintln!("vm {series}: cannot fetch the kernel: {error:#}");
-                failed.push(series.as_str());
+                eprintln!("vm {name}: cannot get what it needs: {error:#}");
+                failed.push(*name);
             }
         }
     }
-    failed.extend(run_all(&kernels, &image));
+    failed.extend(run_all(&machines));
     if !failed.is_empty() {
         bail!(
             "{} of {} machines failed: {}\nhelp: cargo xtask vm {}",
             failed.len(),
-            arguments.series.len(),
+            names.len(),
             failed.join(", "),
             failed.join(" ")
         );
@@ -104,21 +96,37 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Downloads the kernels of the matrix. [`vm`] tells of one that cannot be had, when it asks for it again.
+/// The machines of an architecture boot the same, which is built once.
+fn image_of(plan: Plan<'_>, images: &mut BTreeMap<Architecture, PathBuf>) -> Result<PathBuf> {
+    let architecture = plan.architecture;
+    if let Some(image) = images.get(&architecture) {
+        return Ok(image.clone());
+    }
+    let image = initramfs::build(architecture)?;
+    images.insert(architecture, image.clone());
+    Ok(image)
+}
+
+/// Gets what the machines of the matrix need. [`vm`] tells of what cannot be had, when it asks again.
 pub(crate) fn fetch_ahead() {
-    for series in MATRIX {
-        drop(kernel::fetch(Plan::of(series, None)));
+    for name in MATRIX {
+        let plan = Plan::of(name, None);
+        drop(
+            plan.architecture
+                .ensure_buildable()
+                .and_then(|()| kernel::fetch(plan)),
+        );
     }
 }
 
 /// Runs as many machines at once as there are CPUs, since each keeps one busy, and returns the
-/// series that failed.
-fn run_all<'a>(kernels: &[(Plan<'a>, Kernel)], image: &Path) -> Vec<&'a str> {
-    let queue = Mutex::new(kernels.iter());
+/// names of those that failed.
+fn run_all<'a>(machines: &[Ready<'a>]) -> Vec<&'a str> {
+    let queue = Mutex::new(machines.iter());
     let next = || queue.lock().ok()?.next();
     let work = || {
         let mut failed = Vec::new();
-        while let Some((plan, kernel)) = next() {
+        while let Some((plan, kernel, image)) = next() {
             // An emulator is at the mercy of its host: a fault of ours fails twice.
             let outcome = machine::run(*plan, kernel, image).or_else(|error| {
                 println!("vm {}: failed, and run once more: {error:#}", plan.name);

@@ -1,7 +1,9 @@
-//! What a machine of the matrix is, read from its name: `6.12-rt`, `newest`, `6.12-topology`.
+//! What a machine of the matrix is, read from its name: `6.12-rt`, `newest`, `6.12-topology`, `6.12-arm64`.
 //!
 //! Promises: each machine's kernel, its CPUs, and which of the guest's lists of checks it runs.
 //! Leaves to others: getting the kernel, and the checks.
+
+use super::architecture::Architecture;
 
 /// One machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) series: &'a str,
     /// Which of Debian's builds of it.
     pub(crate) build: Build,
+    pub(crate) architecture: Architecture,
     /// Of the guest's checks, those whose name contains this; all, where it is none.
     pub(crate) only: Option<&'a str>,
     /// Its CPUs are on two sockets of two cores of two threads.
@@ -34,6 +37,11 @@ impl<'a> Plan<'a> {
             Some(kernel) => (kernel, true),
             None => (name, false),
         };
+        let arm64 = Architecture::Arm64;
+        let (kernel, architecture) = match kernel.strip_suffix(arm64.suffix()) {
+            Some(kernel) => (kernel, arm64),
+            None => (kernel, Architecture::Amd64),
+        };
         let (series, build) = match kernel.strip_suffix("-rt") {
             Some(series) => (series, Build::RealTime),
             None => (kernel, Build::Cloud),
@@ -42,15 +50,16 @@ impl<'a> Plan<'a> {
             name,
             series,
             build,
+            architecture,
             only,
             has_topology,
         }
     }
 
-    /// Whether it may be left out where its kernel cannot be fetched: a release past its support is on
-    /// mirrors for some time only.
+    /// Whether the matrix may leave it out where what it needs cannot be had: a release past its support is
+    /// on mirrors for some time only, and another architecture takes a Rust that can build for it.
     pub(crate) fn is_optional(self) -> bool {
-        self.series == "5.10"
+        self.series == "5.10" || self.architecture.target().is_some()
     }
 
     /// Whether schedlat has to refuse this kernel: 5.10 has no task storage for tracing, and real-time
@@ -112,6 +121,19 @@ mod tests {
     }
 
     #[test]
+    fn architecture_is_the_builders_or_the_one_named() {
+        let check = |name, expected| {
+            let plan = Plan::of(name, None);
+            assert_eq!((plan.build, plan.architecture), expected, "{name}");
+            assert_eq!(plan.series, "6.12", "{name}");
+        };
+        check("6.12", (Build::Cloud, Architecture::Amd64));
+        check("6.12-arm64", (Build::Cloud, Architecture::Arm64));
+        check("6.12-rt-arm64", (Build::RealTime, Architecture::Arm64));
+        check("6.12-arm64-topology", (Build::Cloud, Architecture::Arm64));
+    }
+
+    #[test]
     fn kernels_that_lack_what_is_needed_have_to_be_refused() {
         check("5.10", "5.10", Build::Cloud, "refusal");
         check("6.1-rt", "6.1", Build::RealTime, "refusal");
@@ -119,8 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_kernel_of_a_past_release_may_be_missing() {
+    fn matrix_may_lack_a_past_release_and_another_architecture() {
         assert!(Plan::of("5.10", None).is_optional());
+        assert!(Plan::of("6.12-arm64", None).is_optional());
         assert!(!Plan::of("6.1-rt", None).is_optional());
     }
 }

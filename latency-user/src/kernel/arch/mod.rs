@@ -9,9 +9,9 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use aarch64::{ARGUMENT_MEMBER, SYSCALL_MEMBER, resched_bits};
+pub(super) use aarch64::{ARGUMENT_MEMBER, HAS_VECTOR_EVENTS, SYSCALL_MEMBER, resched_bits};
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86_64::{ARGUMENT_MEMBER, SYSCALL_MEMBER, resched_bits};
+pub(super) use x86_64::{ARGUMENT_MEMBER, HAS_VECTOR_EVENTS, SYSCALL_MEMBER, resched_bits};
 
 #[cfg(test)]
 use super::resched::{Evidence, ReschedBits};

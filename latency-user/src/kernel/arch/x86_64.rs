@@ -7,6 +7,9 @@ pub(in crate::kernel) const SYSCALL_MEMBER: &str = "orig_ax";
 /// The member of `pt_regs` that keeps its first argument.
 pub(in crate::kernel) const ARGUMENT_MEMBER: &str = "di";
 
+/// Timers and other CPUs interrupt without a handler of the kind that devices have.
+pub(in crate::kernel) const HAS_VECTOR_EVENTS: bool = true;
+
 /// From `arch/x86/include/asm/thread_info.h` of the versions named.
 pub(in crate::kernel) fn resched_bits(evidence: Evidence) -> ReschedBits {
     match evidence {
