@@ -105,6 +105,14 @@ pub(super) fn is_real_time() -> Result<bool> {
     Ok(fs::exists("/sys/kernel/realtime")?)
 }
 
+/// What the kernel complained of after the first `n_before` records of its log.
+pub(super) fn complaints(n_before: usize) -> Result<Vec<String>> {
+    let words = ["BUG:", "WARNING:", "Oops", "panic"];
+    let is_complaint = |line: &String| words.iter().any(|word| line.contains(word));
+    let log = kernel_log()?.into_iter().skip(n_before);
+    Ok(log.filter(is_complaint).collect())
+}
+
 /// Everything the kernel has logged so far.
 pub(super) fn kernel_log() -> Result<Vec<String>> {
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits())?;

@@ -242,10 +242,7 @@ pub(super) fn stress() -> Result<String> {
         n_events > FEW,
         "only {n_events} events in the flight recorder"
     );
-    let log = boot::kernel_log()?;
-    let trouble = ["BUG:", "WARNING:", "Oops", "panic"];
-    let is_bad = |line: &&String| trouble.iter().any(|word| line.contains(word));
-    let bad: Vec<_> = log.iter().skip(n_logged).filter(is_bad).collect();
+    let bad = boot::complaints(n_logged)?;
     ensure!(bad.is_empty(), "the kernel complains: {bad:?}");
     Ok(format!(
         "recursion misses {}, {n_events} events",

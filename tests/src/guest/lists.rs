@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::{checks, clocks, hotplug, preemption, refusal, suspend, topology};
+use super::{checks, clocks, hotplug, lockdep, preemption, refusal, suspend, topology};
 
 /// A check, and what it says beside passing.
 pub(super) type Check = fn() -> Result<String>;
@@ -69,6 +69,21 @@ const TOPOLOGY: List = &[
     ("c066_steps_of_the_clock_change_no_figure", clocks::steps),
 ];
 
+/// A kernel that watches its locks, and is slow: what takes locks in the scheduler's paths, and at the end
+/// whether it has found anything.
+const LOCKDEP: List = &[
+    ("doctor", checks::doctor),
+    ("pipe_switches_to_the_unit", checks::pipe),
+    ("cgroup_quota_throttles", checks::cgroup_throttles),
+    ("probe_wake_is_matched", checks::probe_wake),
+    (
+        "causes_are_right_under_every_preemption_model",
+        preemption::causes_are_right,
+    ),
+    ("membarrier_and_proc_stress_is_survived", checks::stress),
+    ("c063_no_lock_waits_for_another", lockdep::no_trouble),
+];
+
 /// The checks of the list of this name; only those whose name contains `only`, where that is given.
 pub(super) fn checks(
     list: &str,
@@ -78,6 +93,7 @@ pub(super) fn checks(
         "all" => ALL,
         "refusal" => REFUSAL,
         "topology" => TOPOLOGY,
+        "lockdep" => LOCKDEP,
         _ => bail!("no list of checks is called '{list}'"),
     };
     let is_wanted = |(name, _): &&(&str, Check)| only.is_none_or(|only| name.contains(only));

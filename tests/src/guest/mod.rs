@@ -9,6 +9,7 @@ mod checks;
 mod clocks;
 mod hotplug;
 mod lists;
+mod lockdep;
 mod pauses;
 mod preemption;
 mod refusal;

@@ -1,7 +1,7 @@
 //! Debian's kernels: which package is the newest of a series, and its image.
 //!
-//! Promises: an image is downloaded once and kept under `target/vm`.
-//! Leaves to others: the archive ([`crate::debian::archive`]).
+//! Promises: an image is downloaded, or built, once and kept under `target/vm`.
+//! Leaves to others: the archive ([`crate::debian::archive`]), and building ([`lockdep`]).
 
 use std::cmp::Ordering;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::plan::Plan;
+use super::lockdep;
+use super::plan::{Build, Plan};
 use crate::debian::archive::{Archive, Package};
 use crate::project;
 
@@ -75,7 +76,7 @@ fn newest_image(archive: &Archive, plan: Plan<'_>) -> Result<Option<Package>> {
     let names: Vec<_> = archive
         .packages()?
         .into_iter()
-        .filter(|name| has_image(name, plan))
+        .filter(|name| has_kernel(name, plan))
         .collect();
     let is_wanted = |package: &Package| {
         plan.series == "newest" || package.version.starts_with(&format!("{}.", plan.series))
@@ -90,8 +91,13 @@ fn newest_image(archive: &Archive, plan: Plan<'_>) -> Result<Option<Package>> {
     }))
 }
 
+/// Whether the package has the image, or the sources to build it from.
+///
 /// From 7.2 on the image is in a package apart, and `linux-image-…` only depends on it.
-fn has_image(name: &str, plan: Plan<'_>) -> bool {
+fn has_kernel(name: &str, plan: Plan<'_>) -> bool {
+    if plan.build == Build::Lockdep {
+        return name == format!("linux-source-{}", plan.series);
+    }
     let signed = name.strip_suffix("-unsigned").unwrap_or(name);
     let version = ["linux-binary-unsigned-", "linux-binary-", "linux-image-"]
         .iter()
@@ -132,7 +138,10 @@ fn download(archive: &Archive, package: &Package, plan: Plan<'_>) -> Result<Kern
     let version = format!("{}{build}{architecture}", package.version);
     let image = kernels.join(format!("vmlinuz-{version}"));
     if !image.is_file() {
-        archive.extract(package, "*/vmlinuz*", &image)?;
+        match plan.build {
+            Build::Lockdep => lockdep::build(archive, package, &image)?,
+            Build::Cloud | Build::RealTime => archive.extract(package, "*/vmlinuz*", &image)?,
+        }
     }
     Ok(Kernel { version, image })
 }
@@ -144,7 +153,7 @@ mod tests {
     fn check(name: &str, expected: Option<&str>) {
         for machine in ["newest", "newest-rt", "newest-arm64", "newest-rt-arm64"] {
             assert_eq!(
-                has_image(name, Plan::of(machine, None)),
+                has_kernel(name, Plan::of(machine, None)),
                 expected == Some(machine),
                 "{name} for {machine}"
             );

@@ -18,6 +18,7 @@ mod architecture;
 mod clock;
 mod initramfs;
 mod kernel;
+mod lockdep;
 mod machine;
 mod plan;
 
@@ -43,7 +44,8 @@ const MATRIX: [&str; 9] = [
 /// Which machines to run.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Arguments {
-    /// Kernel series as Debian packages them, or `newest`; with `-rt` the real-time build, with `-arm64`
+    /// Kernel series as Debian packages them, or `newest`; with `-rt` the real-time build, with
+    /// `-lockdep` one that watches its locks, built here from the sources, with `-arm64`
     /// that architecture, with `-topology` on two sockets of two cores of two threads (in this order);
     /// none is the whole matrix
     #[arg(value_name = "MACHINE")]

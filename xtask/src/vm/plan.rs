@@ -21,13 +21,15 @@ pub(crate) struct Plan<'a> {
     has_topology: bool,
 }
 
-/// A build of Debian's.
+/// A build of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
     /// For virtual machines, which is small.
     Cloud,
     /// With `PREEMPT_RT`.
     RealTime,
+    /// None of Debian's, but built from its sources: with `PROVE_LOCKING`.
+    Lockdep,
 }
 
 impl<'a> Plan<'a> {
@@ -42,10 +44,12 @@ impl<'a> Plan<'a> {
             Some(kernel) => (kernel, arm64),
             None => (kernel, Architecture::Amd64),
         };
-        let (series, build) = match kernel.strip_suffix("-rt") {
-            Some(series) => (series, Build::RealTime),
-            None => (kernel, Build::Cloud),
-        };
+        let builds = [Build::RealTime, Build::Lockdep];
+        let named = builds.into_iter().find_map(|build| {
+            let series = kernel.strip_suffix(build.ending())?;
+            Some((series, build))
+        });
+        let (series, build) = named.unwrap_or((kernel, Build::Cloud));
         Self {
             name,
             series,
@@ -77,6 +81,8 @@ impl<'a> Plan<'a> {
             "refusal"
         } else if self.has_topology {
             "topology"
+        } else if self.build == Build::Lockdep {
+            "lockdep"
         } else {
             "all"
         }
@@ -93,11 +99,12 @@ impl<'a> Plan<'a> {
 }
 
 impl Build {
-    /// As the names of packages end, before the architecture.
+    /// As the names of machines and packages end, before the architecture.
     pub(crate) const fn ending(self) -> &'static str {
         match self {
             Self::Cloud => "-cloud",
             Self::RealTime => "-rt",
+            Self::Lockdep => "-lockdep",
         }
     }
 }
@@ -118,6 +125,7 @@ mod tests {
         check("6.12", "6.12", Build::Cloud, "all");
         check("newest-rt", "newest", Build::RealTime, "all");
         check("6.12-topology", "6.12", Build::Cloud, "topology");
+        check("6.12-lockdep", "6.12", Build::Lockdep, "lockdep");
     }
 
     #[test]
