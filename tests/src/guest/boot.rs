@@ -107,7 +107,7 @@ pub(super) fn is_real_time() -> Result<bool> {
 
 /// What the kernel complained of after the first `n_before` records of its log.
 pub(super) fn complaints(n_before: usize) -> Result<Vec<String>> {
-    let words = ["BUG:", "WARNING:", "Oops", "panic"];
+    let words = ["BUG:", "WARNING:", "Oops", "Kernel panic"];
     let is_complaint = |line: &String| words.iter().any(|word| line.contains(word));
     let log = kernel_log()?.into_iter().skip(n_before);
     Ok(log.filter(is_complaint).collect())
