@@ -21,6 +21,10 @@ pub(crate) fn ci() -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     step("formatting", cargo().args(["fmt", "--all", "--check"]))?;
     step(
+        "formatting of the fuzz targets",
+        cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
+    )?;
+    step(
         "lints",
         cargo()
             .args([
@@ -30,6 +34,7 @@ pub(crate) fn check() -> Result<()> {
                 "--exclude",
                 "latency-ebpf",
             ])
+            .args(["--features", "latency-user/fuzz"])
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
     step(

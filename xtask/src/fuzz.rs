@@ -4,6 +4,7 @@
 //! Leaves to others: the promises (`latency-user/src/hostile/`), and trying the seeds, which the unit tests do.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -62,46 +63,47 @@ pub(crate) fn fuzz(arguments: &Arguments) -> Result<()> {
     let cargo_fuzz = tool("cargo-fuzz", CARGO_FUZZ)?;
     for target in Target::value_variants() {
         if arguments.target.is_none_or(|only| only == *target) {
-            let mut command = Command::new(&cargo_fuzz);
-            run(&mut command, *target, arguments.seconds)?;
+            run(&cargo_fuzz, *target, arguments.seconds)?;
         }
     }
     Ok(())
 }
 
-fn run(command: &mut Command, target: Target, seconds: u64) -> Result<()> {
+fn run(cargo_fuzz: &Path, target: Target, seconds: u64) -> Result<()> {
     let name = target.name();
     println!("fuzz: {name} for {seconds} s");
+    shell::run(&mut step(cargo_fuzz, "build", target))
+        .with_context(|| format!("cannot build the fuzzer of {name}"))?;
     // What is found goes to the first folder.
     let learned = project::target("fuzz-corpus").join(name);
     fs::create_dir_all(&learned).with_context(|| format!("cannot create {}", learned.display()))?;
-    command
-        .current_dir(project::root())
-        .args(["run", name])
-        .arg(learned)
-        .arg(format!("fuzz/seeds/{name}"));
+    let mut command = step(cargo_fuzz, "run", target);
+    command.arg(learned).arg(format!("fuzz/seeds/{name}"));
     if target == Target::Foreign {
         command.arg(FIXTURES);
     }
-    // A sanitizer needs a nightly compiler and the sources of the standard library; ours is safe code but for
-    // a few lines, and overflows are caught without.
     command
-        .args([
-            "--sanitizer",
-            "none",
-            "--codegen-units",
-            "16",
-            "--target-dir",
-        ])
-        .arg(project::target("fuzz"))
         .args(["--", "-timeout=10"])
         .arg(format!("-max_total_time={seconds}"));
-    shell::run(command).with_context(|| {
+    shell::run(&mut command).with_context(|| {
         format!(
             "{name} breaks at an input that is kept below fuzz/artifacts/{name}\n\
              help: move it to fuzz/seeds/{name}, where `cargo test -p latency-user hostile` tries it"
         )
     })
+}
+
+/// A sanitizer needs a nightly compiler and the sources of the standard library; ours is safe code but for
+/// a few lines, and overflows are caught without.
+fn step(cargo_fuzz: &Path, what: &str, target: Target) -> Command {
+    let mut command = Command::new(cargo_fuzz);
+    command
+        .current_dir(project::root())
+        .args([what, "--sanitizer", "none", "--codegen-units", "16"])
+        .arg("--target-dir")
+        .arg(project::target("fuzz"))
+        .arg(target.name());
+    command
 }
 
 fn seconds(text: &str) -> Result<u64, String> {

@@ -59,7 +59,7 @@ enum Task {
     Dist,
     /// Invents bytes for everything that reads bytes of others
     Fuzz(fuzz::Arguments),
-    /// Measures what schedlat adds to each switch, against other tools
+    /// Measures what observing costs, in one series or another
     Overhead(overhead::Arguments),
     /// Runs the guest's checks on other kernels in emulated machines
     Vm(vm::Arguments),

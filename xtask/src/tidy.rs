@@ -18,7 +18,7 @@ const FOREIGN: [&str; 2] = [concat!("/wo", "rk/"), concat!("/tmp", "/w/")];
 const HIDING: [&str; 2] = [concat!("#[", "ignore"), concat!("#[", "should_panic")];
 
 /// Folders without texts of ours: what was built, and bytes for the fuzzer.
-const NO_TEXTS: [&str; 4] = ["target", ".git", "seeds", "artifacts"];
+const NO_TEXTS: [&str; 6] = ["target", ".git", "seeds", "artifacts", "corpus", "coverage"];
 
 /// A text file of the project.
 struct Text {

@@ -1,16 +1,27 @@
 //! One recording: attach, keep the ring empty, take snapshots.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::BTreeMap,
     os::fd::OwnedFd,
     thread,
     time::{Duration, Instant},
 };
 
 use super::{
-    cgroups::CgroupNames, child::Child, convert, cost::CostMeter, ended::Ended, flight, interrupts,
-    interrupts::InterruptBase, names::Names, options::SessionOptions, sent::SentCulprits,
-    switches::Reading, targets::Targets, threshold::Threshold, waits::LongWaits,
+    cgroups::CgroupNames,
+    child::Child,
+    convert,
+    cost::CostMeter,
+    ended::{Ended, identity},
+    flight, interrupts,
+    interrupts::InterruptBase,
+    names::Names,
+    options::SessionOptions,
+    sent::SentCulprits,
+    switches::Reading,
+    targets::Targets,
+    threshold::Threshold,
+    waits::LongWaits,
 };
 use crate::{
     Error, analysis, host,
@@ -23,10 +34,7 @@ use crate::{
         TraceEvent, WaitEvent,
     },
 };
-use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS};
-
-/// Where records come as fast as they are read, the session has other things to do as well.
-const MAX_RECORDS_AT_ONCE: usize = 65_536;
+use latency_common::{class::WaitClass, config::Detail, hist::N_HISTS, record::BlameRecord};
 
 /// How long the end waits for tasks that are ending. What takes longer is still in the lists.
 const LONGEST_EXIT: Duration = Duration::from_millis(200);
@@ -43,6 +51,8 @@ pub struct Session {
     flight: Option<FlightSize>,
     degraded: Vec<String>,
     cgroups: CgroupNames,
+    /// Records that the ring holds at most.
+    most_records: usize,
     cost: CostMeter,
     first: Reading,
     /// Losses before the window.
@@ -102,6 +112,7 @@ impl Session {
             flight: options.flight,
             degraded: features.degraded(options.detail, !options.yielders.is_empty()),
             cgroups,
+            most_records: options.ring_bytes as usize / size_of::<BlameRecord>(),
             cost: CostMeter::new(rights.has_sys_admin()),
             first,
             first_losses,
@@ -205,7 +216,8 @@ impl Session {
     }
 
     fn drain(&mut self) {
-        let mut left = MAX_RECORDS_AT_ONCE;
+        // Where records come as fast as they are read, the session has other things to do as well.
+        let mut left = self.most_records;
         while left > 0
             && let Some(record) = self.kernel.next_record()
         {
@@ -288,19 +300,13 @@ impl Session {
     ) -> Result<Observation, Error> {
         self.drain();
         self.cgroups.refresh();
-        let n_ended = self.ended.rows().len();
+        self.ended.watch();
         self.sent.begin_snapshot();
         let records = self.kernel.rows()?;
+        let recorder = std::process::id();
         let mut rows: Vec<_> = records
             .iter()
-            .map(|record| {
-                convert::row(
-                    record,
-                    &mut self.kernel.pool,
-                    &self.cgroups,
-                    std::process::id(),
-                )
-            })
+            .map(|record| convert::row(record, &mut self.kernel.pool, &self.cgroups, recorder))
             .collect();
         // A task that ended while rows were written may be in both: its record is the later one.
         self.drain();
@@ -309,7 +315,7 @@ impl Session {
             self.sent.complete(row, from, &self.cgroups);
         }
         self.sent.end_snapshot(&self.cgroups);
-        let just_ended: HashSet<_> = self.ended.rows()[n_ended..].iter().map(identity).collect();
+        let just_ended = self.ended.watched();
         rows.retain(|row| !just_ended.contains(&identity(row)));
         let end_at_ns = host::monotonic_ns();
         self.cost.close(&self.kernel, end_at_ns);
@@ -390,8 +396,4 @@ fn check(features: &Features, release: &str, options: &SessionOptions) -> Result
         features.require(KERNEL_PATHS, release)?;
     }
     Ok(())
-}
-
-fn identity(row: &TaskRow) -> (u32, u64) {
-    (row.ident.tid, row.ident.start_time_ns)
 }

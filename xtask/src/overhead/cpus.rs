@@ -56,7 +56,7 @@ pub(super) fn measure(setting: &Setting) -> Result<Outcome> {
         .collect();
     setting.every_round(&mut points, |point| {
         let bare = ping_pong::on_each(&point.cpus, setting.loops)?;
-        let recorder = Recorder::start(&command)?;
+        let recorder = Recorder::start(&command, true)?;
         let observed = ping_pong::on_each(&point.cpus, setting.loops)?;
         recorder.stop()?;
         point.pairs.add(bare, observed);

@@ -1,6 +1,7 @@
 //! Tasks beside or under the observer: sleepers, ping-pongs, forks.
 //!
-//! Promises: they run when the constructor returns, and are gone when it is dropped.
+//! Promises: sleepers are all there when the constructor returns, and others have been started; whether they
+//! ran to the end is told by [`Load::stop`]; they are gone when it is dropped.
 
 use std::fs;
 use std::path::Path;
@@ -102,6 +103,16 @@ impl Load {
             load.workloads.push(child);
         }
         Ok(load)
+    }
+
+    /// Ends them; an error where one has ended before.
+    pub(super) fn stop(mut self) -> Result<()> {
+        for child in &mut self.workloads {
+            if let Some(status) = child.try_wait().context("cannot watch a workload")? {
+                bail!("a workload ended while it was needed: {status}");
+            }
+        }
+        Ok(())
     }
 
     fn n_threads(&self) -> Result<usize> {

@@ -51,8 +51,7 @@ pub(super) fn measure(setting: &Setting) -> Result<Outcome> {
     setting.every_round(&mut points, |point| {
         let load = Load::paced_ping_pong(&setting.programs.workload, setting.cpu, point.rate)?;
         point.recordings.push(Recording::run(&command)?);
-        drop(load);
-        Ok(())
+        load.stop()
     })?;
     let rows: Result<Vec<_>> = points.iter().map(row).collect();
     Ok(Outcome {

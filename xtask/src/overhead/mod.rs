@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
 enum Series {
     /// What schedlat and other observers add to a ping-pong
     Observers,
-    /// What schedlat adds beside 10 to 20,000 tasks that sleep, and with one of them selected
+    /// What schedlat adds beside 10 to 20,000 tasks that sleep, and with one other task selected
     Tasks,
     /// What schedlat adds to a ping-pong on one CPU, and on each of several
     Cpus,

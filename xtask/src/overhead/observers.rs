@@ -59,6 +59,8 @@ struct Observer {
     budget: Option<f64>,
     /// Whether the comparison goes on without it where it does not run.
     is_optional: bool,
+    /// Whether it observes with programs, which are seen to be attached.
+    has_programs: bool,
     pairs: Pairs,
 }
 
@@ -69,6 +71,7 @@ impl Observer {
             command,
             budget: None,
             is_optional: false,
+            has_programs: true,
             pairs: Pairs::default(),
         }
     }
@@ -87,15 +90,22 @@ impl Observer {
         }
     }
 
+    fn without_programs(self) -> Self {
+        Self {
+            has_programs: false,
+            ..self
+        }
+    }
+
     /// Starts and stops it once, which also shows that it can.
     fn warm_up(&self) -> Result<()> {
-        Recorder::start(&self.command)
+        Recorder::start(&self.command, self.has_programs)
             .and_then(Recorder::stop)
             .with_context(|| format!("cannot observe with {}", self.name))
     }
 
     fn run(&mut self, setting: &Setting, bare: f64) -> Result<()> {
-        let recorder = Recorder::start(&self.command)
+        let recorder = Recorder::start(&self.command, self.has_programs)
             .with_context(|| format!("cannot observe with {}", self.name))?;
         let observed = ping_pong::on_cpu(setting.cpu, setting.loops)?;
         recorder
@@ -156,8 +166,12 @@ fn all(setting: &Setting) -> Result<Vec<Observer>> {
         Observer::new("`--detail causes`", record("causes")).within(0.6),
         Observer::new("default", record("full")).within(0.75),
         Observer::new(REFERENCE, runqlat),
-        Observer::new("`perf sched record`", perf).optional(),
-        Observer::new("`trace-cmd record`", with(program("trace-cmd")?, &events)).optional(),
+        Observer::new("`perf sched record`", perf)
+            .without_programs()
+            .optional(),
+        Observer::new("`trace-cmd record`", with(program("trace-cmd")?, &events))
+            .without_programs()
+            .optional(),
     ];
     if let (Ok(bpftrace), Ok(script)) = (program("bpftrace"), program("runqlat.bt")) {
         let command = [bpftrace, script].concat();

@@ -45,6 +45,7 @@ impl Pairs {
             .collect()
     }
 }
+
 /// The value below which the share `q` of `values` lies, between neighbours if need be; 0 of none.
 pub(super) fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();

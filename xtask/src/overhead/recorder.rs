@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Programs are attached one after the other: they are complete when none has come for this long.
 const SETTLED: Duration = Duration::from_millis(400);
 
+/// For putting back what an observer changes.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 const POLL: Duration = Duration::from_millis(50);
 
 /// A running observer, killed when dropped.
@@ -29,8 +32,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts `command` and waits until it observes.
-    pub(super) fn start(command: &[String]) -> Result<Self> {
+    /// Starts `command` and waits until it observes; of one that loads no programs only time tells.
+    pub(super) fn start(command: &[String], has_programs: bool) -> Result<Self> {
         let (program, arguments) = command.split_first().context("no command")?;
         let n_programs_before = n_bpf_programs()?;
         let child = Command::new(program)
@@ -44,12 +47,11 @@ impl Recorder {
             child,
             n_programs_before,
         };
-        recorder.wait_until_attached(program.ends_with("perf"))?;
+        recorder.wait_until_attached(has_programs)?;
         Ok(recorder)
     }
 
-    /// `perf` loads no programs, so that only time tells.
-    fn wait_until_attached(&mut self, without_bpf: bool) -> Result<()> {
+    fn wait_until_attached(&mut self, has_programs: bool) -> Result<()> {
         let started = Instant::now();
         let mut n_programs = self.n_programs_before;
         let mut changed = Instant::now();
@@ -62,7 +64,7 @@ impl Recorder {
             if now != n_programs {
                 (n_programs, changed) = (now, Instant::now());
             }
-            let observes = without_bpf || n_programs > self.n_programs_before;
+            let observes = !has_programs || n_programs > self.n_programs_before;
             if observes && changed.elapsed() > SETTLED {
                 return Ok(());
             }
@@ -102,7 +104,15 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // After a stop it has ended; after an error there is nothing else to be done.
+        // After a stop it has ended. After an error it gets the time to put back what it has changed.
+        let is_told = kill_process(Pid::from_child(&self.child), Signal::INT).is_ok();
+        let interrupted = Instant::now();
+        while is_told
+            && matches!(self.child.try_wait(), Ok(None))
+            && interrupted.elapsed() < LAST_WORDS
+        {
+            thread::sleep(POLL);
+        }
         drop(self.child.kill());
         drop(self.child.wait());
     }

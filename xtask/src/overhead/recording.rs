@@ -2,6 +2,7 @@
 //!
 //! Promises: the report is complete; memory is what the kernel accounts to the process and to its maps.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,10 +14,14 @@ use serde_json::Value;
 
 use crate::project;
 
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Losses that every tracer has on hosts whose kernel fires no event for some switches.
-const BLIND_SPOTS: [&str; 2] = ["missed_switches", "unmeasured_waits"];
+/// Looks at the process between two at its maps, which take longer and change no more once attached.
+const LOOKS_PER_LOOK_AT_MAPS: u32 = 10;
+
+/// What every tracer loses on hosts whose kernel fires no event for some switches, and tasks that are only
+/// summed up.
+const NO_LOSSES: [&str; 3] = ["missed_switches", "unmeasured_waits", "folded_rows"];
 
 /// What a recording said and took.
 #[derive(Debug)]
@@ -28,7 +33,7 @@ pub(super) struct Recording {
 /// Memory in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memory {
-    /// The most that the process had resident.
+    /// The most that the process had resident, at the last look before its end.
     pub(super) resident: u64,
     /// Its maps and programs.
     pub(super) maps: u64,
@@ -40,20 +45,24 @@ impl Recording {
     /// Runs `command`, which is a `schedlat record` with a length, to its end.
     pub(super) fn run(command: &[String]) -> Result<Self> {
         let (program, arguments) = command.split_first().context("no command")?;
-        let output = project::target("overhead.json");
+        let folder = project::target("overhead");
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let output = folder.join("report.json");
         let slabs_before = slab_bytes()?;
         let mut recorder = Command::new(program)
             .args(arguments)
             .args(["--format", "json", "--output"])
             .arg(&output)
             // Where it leaves what a flight recorder saves.
-            .current_dir(project::target(""))
+            .current_dir(&folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot run {program}"))?;
         let memory = watch(&mut recorder, slabs_before)?;
         let report = read_report(&output)?;
+        fs::remove_dir_all(&folder).context("cannot remove target/overhead")?;
         Ok(Self { report, memory })
     }
 
@@ -74,27 +83,33 @@ impl Recording {
         Ok(self.number(pointer)? / self.number("/window/seconds")?)
     }
 
-    /// All losses but those of a kernel that fires no event.
-    pub(super) fn lost(&self) -> Result<u64> {
+    /// What was lost, by kind.
+    pub(super) fn lost(&self) -> Result<Vec<(String, u64)>> {
         let losses = self.report["loss"]
             .as_object()
             .context("the report has no losses")?;
         let ours = losses
             .iter()
-            .filter(|(name, _)| !BLIND_SPOTS.contains(&name.as_str()));
-        ours.map(|(name, count)| {
-            count
-                .as_u64()
-                .with_context(|| format!("{name} is no count"))
-        })
-        .sum()
+            .filter(|(name, _)| !NO_LOSSES.contains(&name.as_str()));
+        let counts = ours.map(|(name, count)| {
+            let count = count.as_u64();
+            Ok((
+                name.clone(),
+                count.with_context(|| format!("{name} is no count"))?,
+            ))
+        });
+        let counts: Result<Vec<_>> = counts.collect();
+        Ok(counts?
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect())
     }
 }
 
 /// Looks at what it takes until it has ended.
 fn watch(recorder: &mut Child, slabs_before: u64) -> Result<Memory> {
     let mut memory = Memory::default();
-    loop {
+    for n_looks in 0_u32.. {
         thread::sleep(LOOK_EVERY);
         if let Some(status) = recorder.try_wait().context("cannot watch the recorder")? {
             if !status.success() {
@@ -105,12 +120,13 @@ fn watch(recorder: &mut Child, slabs_before: u64) -> Result<Memory> {
         // It may end meanwhile: what was seen last stands.
         let process = Path::new("/proc").join(recorder.id().to_string());
         let slabs = slab_bytes()?.saturating_sub(slabs_before);
-        memory = Memory {
-            resident: resident_bytes(&process).unwrap_or(memory.resident),
-            maps: memory.maps.max(map_bytes(&process).unwrap_or(0)),
-            slabs: memory.slabs.max(slabs),
-        };
+        memory.resident = resident_bytes(&process).unwrap_or(memory.resident);
+        memory.slabs = memory.slabs.max(slabs);
+        if n_looks.is_multiple_of(LOOKS_PER_LOOK_AT_MAPS) {
+            memory.maps = memory.maps.max(map_bytes(&process).unwrap_or(0));
+        }
     }
+    bail!("the recorder does not end")
 }
 
 /// The peak of what is resident.
@@ -122,11 +138,12 @@ fn resident_bytes(process: &Path) -> Option<u64> {
 fn map_bytes(process: &Path) -> Option<u64> {
     let entries = fs::read_dir(process.join("fdinfo")).ok()?;
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-    Some(
-        texts
-            .filter_map(|text| number_after("memlock:", &text))
-            .sum(),
-    )
+    // Several descriptors may be of one map.
+    let by_id = texts.filter_map(|text| {
+        let ids = ["map_id:", "prog_id:"].map(|key| number_after(key, &text));
+        Some((ids, number_after("memlock:", &text)?))
+    });
+    Some(by_id.collect::<BTreeMap<_, _>>().into_values().sum())
 }
 
 fn slab_bytes() -> Result<u64> {
@@ -147,7 +164,6 @@ fn number_after(key: &str, text: &str) -> Option<u64> {
 fn read_report(path: &Path) -> Result<Value> {
     let output =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     let values = serde_json::Deserializer::from_str(&output).into_iter();
     let last = values.last().context("the recorder reported nothing")?;
     last.context("cannot read the report")
@@ -162,7 +178,7 @@ mod tests {
     #[test]
     fn losses_of_the_recorder_are_told_from_the_blind_spots_of_the_kernel() {
         let report = json!({
-            "loss": { "missed_switches": 7, "unmeasured_waits": 8, "wait_records": 2, "stacks": 1 },
+            "loss": { "missed_switches": 7, "unmeasured_waits": 8, "wait_records": 2, "stacks": 1, "exit_records": 0 },
             "window": { "seconds": 2.0 },
             "n": 10,
         });
@@ -170,7 +186,8 @@ mod tests {
             report,
             memory: Memory::default(),
         };
-        assert_eq!(recording.lost().unwrap(), 3);
+        let expected = [("stacks".to_owned(), 1), ("wait_records".to_owned(), 2)];
+        assert_eq!(recording.lost().unwrap(), expected);
         assert!((recording.per_second("/n").unwrap() - 5.0).abs() < 1e-9);
         assert!(recording.number("/absent").is_err());
     }

@@ -54,18 +54,17 @@ struct Point {
     pairs: Pairs,
 }
 
-/// The default beside each crowd, and with one task of the largest selected.
+/// The default beside each crowd, and with one other task selected beside the largest.
 pub(super) fn measure(setting: &Setting) -> Result<Outcome> {
     let mut points = points(setting);
     setting.every_round(&mut points, |point| {
         let crowd = Load::sleepers(&setting.programs.workload, point.n_tasks)?;
         let bare = ping_pong::on_cpu(setting.cpu, setting.loops)?;
-        let recorder = Recorder::start(&point.command)?;
+        let recorder = Recorder::start(&point.command, true)?;
         let observed = ping_pong::on_cpu(setting.cpu, setting.loops)?;
         recorder.stop()?;
         point.pairs.add(bare, observed);
-        drop(crowd);
-        Ok(())
+        crowd.stop()
     })?;
     Ok(outcome(&points))
 }
@@ -84,8 +83,9 @@ fn points(setting: &Setting) -> Vec<Point> {
 }
 
 fn outcome(points: &[Point]) -> Outcome {
-    let first = points.first().map_or(0.0, |point| point.pairs.added());
-    let of_first = |point: &Point| point.pairs.added() / first;
+    let first = points.first().map(|point| point.pairs.added());
+    let first = first.filter(|&added| added > 0.0);
+    let of_first = |point: &Point| first.map(|first| point.pairs.added() / first);
     let rows = points.iter().map(|point| {
         let mut row = point.pairs.row();
         row.insert("sleeping_tasks".into(), json!(point.n_tasks));
@@ -93,21 +93,30 @@ fn outcome(points: &[Point]) -> Outcome {
         row.insert("of_first".into(), json!(of_first(point)));
         Value::Object(row)
     });
-    let is_steep =
-        |point: &&Point| point.measured == "all" && (of_first(point) - 1.0).abs() > FLAT_WITHIN;
-    let exceeded = points.iter().filter(is_steep).map(|point| {
-        format!(
-            "beside {} tasks schedlat adds {:.2} of what it adds beside {}, more than 10 % apart",
-            point.n_tasks,
-            of_first(point),
-            SIZES[0]
-        )
-    });
+    let judged = points.iter().filter(|point| point.measured == "all");
+    let exceeded = judged.filter_map(|point| exceeded(point.n_tasks, of_first(point)));
     Outcome {
         columns: COLUMNS,
         rows: rows.collect(),
         exceeded: exceeded.collect(),
     }
+}
+
+/// What is wrong with the cost beside so many tasks, in words.
+fn exceeded(n_tasks: usize, of_first: Option<f64>) -> Option<String> {
+    let Some(ratio) = of_first else {
+        return Some(format!(
+            "schedlat added nothing measurable beside {} tasks, so that {n_tasks} cannot be judged",
+            SIZES[0]
+        ));
+    };
+    ((ratio - 1.0).abs() > FLAT_WITHIN).then(|| {
+        format!(
+            "beside {n_tasks} tasks schedlat adds {ratio:.3} of what it adds beside {}, more than \
+             {FLAT_WITHIN} apart",
+            SIZES[0]
+        )
+    })
 }
 
 #[cfg(test)]
@@ -132,5 +141,7 @@ mod tests {
         assert_eq!(flat.rows.len(), 3);
         let steep = outcome(&[point("all", 1.0), point("all", 1.11)]);
         assert_eq!(steep.exceeded.len(), 1);
+        let nothing = outcome(&[point("all", 0.0), point("all", 1.0)]);
+        assert_eq!(nothing.exceeded.len(), 2);
     }
 }

@@ -136,10 +136,14 @@ fn download(archive: &Archive, package: &Package, plan: Plan<'_>) -> Result<Kern
     let kernels = project::target("vm").join("kernels");
     let (build, architecture) = (plan.build.ending(), plan.architecture.suffix());
     let version = format!("{}{build}{architecture}", package.version);
-    let image = kernels.join(format!("vmlinuz-{version}"));
+    let made_with = match plan.build {
+        Build::Lockdep => lockdep::digest(),
+        Build::Cloud | Build::RealTime => String::new(),
+    };
+    let image = kernels.join(format!("vmlinuz-{version}{made_with}"));
     if !image.is_file() {
         match plan.build {
-            Build::Lockdep => lockdep::build(archive, package, &image)?,
+            Build::Lockdep => lockdep::build(archive, package, plan.architecture, &image)?,
             Build::Cloud | Build::RealTime => archive.extract(package, "*/vmlinuz*", &image)?,
         }
     }

@@ -8,8 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use sha2::{Digest as _, Sha256};
 
+use super::architecture::Architecture;
 use crate::debian::archive::{Archive, Package};
 use crate::debian::install::{Program, ensure_installed};
 use crate::{project, shell};
@@ -29,8 +31,25 @@ const PROGRAMS: [Program; 9] = [
 /// Options that are on; all others are off, or as these need them.
 const OPTIONS: &str = include_str!("lockdep.config");
 
+/// What an image is called by beside its version, so that other options make another one.
+pub(super) fn digest() -> String {
+    let digest = Sha256::digest(OPTIONS);
+    digest
+        .iter()
+        .take(4)
+        .fold("-".to_owned(), |name, byte| name + &format!("{byte:02x}"))
+}
+
 /// Builds the kernel whose sources the package has, and keeps its image.
-pub(super) fn build(archive: &Archive, package: &Package, image: &Path) -> Result<()> {
+pub(super) fn build(
+    archive: &Archive,
+    package: &Package,
+    architecture: Architecture,
+    image: &Path,
+) -> Result<()> {
+    if architecture != Architecture::Amd64 {
+        bail!("a kernel with lockdep is only built for this machine's architecture");
+    }
     ensure_installed(&PROGRAMS)?;
     let folder = project::target("vm").join("lockdep");
     // What a build that was ended left behind may be half written.

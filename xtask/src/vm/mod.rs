@@ -73,9 +73,8 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     // One after the other, since several kernels come from the same suites.
     for name in &names {
         let plan = Plan::of(name, arguments.only.as_deref());
-        let kernel = plan.architecture.ensure_buildable();
-        match kernel.and_then(|()| kernel::fetch(plan)) {
-            Ok(kernel) => machines.push((plan, kernel, image_of(plan, &mut images)?)),
+        match make_ready(plan, &mut images) {
+            Ok(machine) => machines.push(machine),
             Err(error) if arguments.allow_missing || (is_matrix && plan.is_optional()) => {
                 println!("vm {name}: skipped: {error:#}");
             }
@@ -96,6 +95,15 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
         );
     }
     Ok(())
+}
+
+fn make_ready<'a>(
+    plan: Plan<'a>,
+    images: &mut BTreeMap<Architecture, PathBuf>,
+) -> Result<Ready<'a>> {
+    plan.architecture.ensure_buildable()?;
+    let kernel = kernel::fetch(plan)?;
+    Ok((plan, kernel, image_of(plan, images)?))
 }
 
 /// The machines of an architecture boot the same, which is built once.

@@ -12,7 +12,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) name: &'a str,
     /// Series of the kernel, or `newest`.
     pub(crate) series: &'a str,
-    /// Which of Debian's builds of it.
+    /// Which build of it.
     pub(crate) build: Build,
     pub(crate) architecture: Architecture,
     /// Of the guest's checks, those whose name contains this; all, where it is none.
@@ -61,7 +61,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether the matrix may leave it out where what it needs cannot be had: a release past its support is
-    /// on mirrors for some time only, and another architecture takes a Rust that can build for it.
+    /// on mirrors for some time only, and another architecture takes a Rust and a Debian that have it.
     pub(crate) fn is_optional(self) -> bool {
         self.series == "5.10" || self.architecture.target().is_some()
     }

@@ -111,7 +111,7 @@ fn closing(report: &Report) -> String {
     let suspended = line_of(
         report.window.suspended_ns,
         "suspended",
-        "that are in no figure",
+        "that are in no figure of ours",
     );
     let over = report.over.map_or_else(String::new, autopsy::over);
     let degraded = report
@@ -371,7 +371,7 @@ mod tests {
         assert!(!closing(&report).contains("suspended"));
         let end_wall_ns = clock::end_wall_ns(&report.window);
         report.window.suspended_ns = 2_500_000_000;
-        let said = "suspended: 2.50 s that are in no figure";
+        let said = "suspended: 2.50 s that are in no figure of ours";
         assert!(closing(&report).lines().any(|line| line == said));
         assert_eq!(
             clock::end_wall_ns(&report.window),
