@@ -19,8 +19,6 @@ const MAX_CPU_PCT: f64 = 0.5;
 /// On a machine that does nothing else.
 const MAX_ATTACH_MS: f64 = 300.0;
 
-const NOTHING_LOST: &str = "0";
-
 const N_SLEEPERS: usize = 20_000;
 
 const COLUMNS: &[Column] = &[
@@ -151,6 +149,7 @@ fn row(point: &Point) -> Result<Value> {
         let figures: Result<Vec<_>> = point.recordings.iter().map(figure).collect();
         Ok(quantile(&figures?, 0.5))
     };
+    let lost = worst_loss(&point.recordings)?;
     Ok(json!({
         "beside": point.beside.name(),
         "options": point.options.join(" "),
@@ -160,24 +159,33 @@ fn row(point: &Point) -> Result<Value> {
         "resident_mib": median(&|recording| Ok(mib(recording.memory().resident)))?,
         "maps_mib": median(&|recording| Ok(mib(recording.memory().maps)))?,
         "slabs_mib": median(&|recording| Ok(mib(recording.memory().slabs)))?,
-        "lost": worst_loss(&point.recordings)?,
+        "lost": kinds(&lost),
+        "lost_of_itself": kinds(&of_itself(point.beside, lost)),
     }))
 }
 
 /// What the recording lost that lost most, by kind.
-fn worst_loss(recordings: &[Recording]) -> Result<String> {
+fn worst_loss(recordings: &[Recording]) -> Result<Vec<(String, u64)>> {
     let lost: Result<Vec<_>> = recordings.iter().map(Recording::lost).collect();
     let total = |kinds: &Vec<(String, u64)>| kinds.iter().map(|(_, count)| count).sum::<u64>();
-    let worst = lost?.into_iter().max_by_key(total).unwrap_or_default();
-    let kinds: Vec<_> = worst
-        .iter()
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
-    Ok(if kinds.is_empty() {
-        NOTHING_LOST.to_owned()
+    Ok(lost?.into_iter().max_by_key(total).unwrap_or_default())
+}
+
+/// Without the paths of tasks that have ended before those that waited for them ran: they have no name left.
+fn of_itself(beside: Beside, mut lost: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    lost.retain(|(kind, _)| beside != Beside::Forks || kind != "stacks");
+    lost
+}
+
+/// Losses in words.
+fn kinds(lost: &[(String, u64)]) -> String {
+    let kinds = lost.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let kinds: Vec<_> = kinds.collect();
+    if kinds.is_empty() {
+        "0".to_owned()
     } else {
         kinds.join(", ")
-    })
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
@@ -203,8 +211,8 @@ fn exceeded(point: &Point, row: &Value) -> Vec<String> {
             "attaching takes {attach_ms:.0} ms, its budget is {MAX_ATTACH_MS:.0} ms"
         ));
     }
-    let lost = row["lost"].as_str().unwrap_or_default();
-    if lost != NOTHING_LOST {
+    let lost = row["lost_of_itself"].as_str().unwrap_or_default();
+    if lost != kinds(&[]) {
         let (beside, options) = (point.beside.name(), point.options.join(" "));
         exceeded.push(format!("lost beside {beside} {options}: {lost}"));
     }
@@ -227,7 +235,7 @@ mod tests {
 
     #[test]
     fn budgets_are_those_of_their_rows() {
-        let row = |cpu: f64, attach: f64, lost: &str| json!({ "switches_per_s": 6e5, "recorder_cpu_pct": cpu, "attach_ms": attach, "lost": lost });
+        let row = |cpu: f64, attach: f64, lost: &str| json!({ "switches_per_s": 6e5, "recorder_cpu_pct": cpu, "attach_ms": attach, "lost_of_itself": lost });
         check(Beside::PingPongs, &[], &row(0.49, 900.0, "0"), 0);
         check(Beside::PingPongs, &[], &row(0.51, 200.0, "0"), 1);
         check(
@@ -237,6 +245,15 @@ mod tests {
             0,
         );
         check(Beside::Nothing, &[], &row(0.1, 301.0, "0"), 1);
-        check(Beside::Forks, &[], &row(5.0, 301.0, "1 stacks"), 1);
+        check(Beside::Forks, &[], &row(5.0, 301.0, "1 exit_records"), 1);
+    }
+
+    #[test]
+    fn tasks_that_have_ended_have_no_path_and_everything_else_is_a_loss() {
+        let lost = || vec![("exit_records".to_owned(), 2), ("stacks".to_owned(), 17)];
+        let check = |beside, expected| assert_eq!(kinds(&of_itself(beside, lost())), expected);
+        check(Beside::Forks, "2 exit_records");
+        check(Beside::PingPongs, "2 exit_records, 17 stacks");
+        assert_eq!(kinds(&[]), "0");
     }
 }
