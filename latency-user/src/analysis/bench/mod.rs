@@ -97,7 +97,8 @@ fn reconcile(observation: &Observation, report: &Report, rusage: Rusage) -> Reco
         + per(n_ended, CPU_PER_TASK_S)
         + per(switches_ours, CPU_PER_SWITCH_S)
         + seconds(n_preempted(&tally) * ON_CPU_EACH_PREEMPTION_NS)
-        + seconds(report.steal_ns);
+        + seconds(report.steal_ns)
+        + seconds(report.audit.on_cpu_unseen_kernel_ns);
     let switches_kernel = rusage.voluntary + rusage.involuntary;
     Reconciliation {
         rusage,
