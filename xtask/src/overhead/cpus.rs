@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::outcome::{Column, Outcome};
-use super::pairs::Pairs;
+use super::pairs::{ADDED, OF_FIRST, Pairs, QUARTILES, US_PER_OP};
 use super::recorder::Recorder;
 use super::{Setting, ping_pong};
 
@@ -16,26 +16,10 @@ const COLUMNS: &[Column] = &[
         title: "CPUs with a ping-pong",
         digits: 0,
     },
-    Column {
-        key: "us_per_op",
-        title: "µs/op",
-        digits: 3,
-    },
-    Column {
-        key: "added_us",
-        title: "added, µs/op",
-        digits: 3,
-    },
-    Column {
-        key: "quartiles",
-        title: "quartiles",
-        digits: 0,
-    },
-    Column {
-        key: "of_first",
-        title: "of the first row",
-        digits: 2,
-    },
+    US_PER_OP,
+    ADDED,
+    QUARTILES,
+    OF_FIRST,
 ];
 
 /// So many CPUs at once.
@@ -55,18 +39,16 @@ pub(super) fn measure(setting: &Setting) -> Result<Outcome> {
         })
         .collect();
     setting.every_round(&mut points, |point| {
-        let bare = ping_pong::on_each(&point.cpus, setting.loops)?;
-        let recorder = Recorder::start(&command, true)?;
-        let observed = ping_pong::on_each(&point.cpus, setting.loops)?;
-        recorder.stop()?;
+        let run = || ping_pong::on_each(&point.cpus, setting.loops);
+        let (bare, observed) = (run()?, Recorder::around(&command, true, run)?);
         point.pairs.add(bare, observed);
         Ok(())
     })?;
-    let first = points.first().map_or(0.0, |point| point.pairs.added());
+    let first = points.first().map(|point| &point.pairs);
     let rows = points.iter().map(|point| {
         let mut row = point.pairs.row();
         row.insert("cpus".into(), json!(point.cpus.len()));
-        row.insert("of_first".into(), json!(point.pairs.added() / first));
+        row.insert("of_first".into(), json!(point.pairs.of(first)));
         Value::Object(row)
     });
     Ok(Outcome {

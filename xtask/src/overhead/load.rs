@@ -4,6 +4,7 @@
 //! ran to the end is told by [`Load::stop`]; they are gone when it is dropped.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,8 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 /// Longer than any series.
-const FOR_EVER_S: &str = "3600";
-const FOR_EVER_MS: &str = "3600000";
+const FOR_EVER_S: u64 = 3_600;
 
 /// Twenty thousand threads take a second to start.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -27,17 +27,10 @@ pub(super) struct Load {
 impl Load {
     /// `n` threads that sleep.
     pub(super) fn sleepers(workload: &Path, n: usize) -> Result<Self> {
-        let number = n.to_string();
+        let ms = FOR_EVER_S * 1_000;
         let load = Self::start(
             workload,
-            &[&[
-                "threads",
-                &number,
-                "--sleeps",
-                "1",
-                "--sleep-ms",
-                FOR_EVER_MS,
-            ]],
+            [format!("threads {n} --sleeps 1 --sleep-ms {ms}")],
         )?;
         let started = Instant::now();
         while load.n_threads()? <= n {
@@ -50,52 +43,34 @@ impl Load {
     }
 
     /// A ping-pong on each of `cpus`, as fast as it can.
-    pub(super) fn ping_pongs(workload: &Path, cpus: &[usize]) -> Result<Self> {
-        let cpus: Vec<_> = cpus.iter().map(ToString::to_string).collect();
-        let arguments: Vec<_> = cpus
-            .iter()
-            .map(|cpu| ["--cpu", cpu, "pipe", FOR_EVER_S])
-            .collect();
-        let arguments: Vec<&[&str]> = arguments.iter().map(<[_; 4]>::as_slice).collect();
-        Self::start(workload, &arguments)
+    pub(super) fn ping_pongs(workload: &Path, cpus: Range<usize>) -> Result<Self> {
+        Self::start(
+            workload,
+            cpus.map(|cpu| format!("--cpu {cpu} pipe {FOR_EVER_S}")),
+        )
     }
 
     /// A ping-pong on `cpu` of so many round trips a second.
     pub(super) fn paced_ping_pong(workload: &Path, cpu: usize, per_second: u64) -> Result<Self> {
-        let cpu = cpu.to_string();
-        let per_second = per_second.to_string();
-        Self::start(
-            workload,
-            &[&[
-                "--cpu",
-                &cpu,
-                "pipe",
-                FOR_EVER_S,
-                "--per-second",
-                &per_second,
-            ]],
-        )
+        let line = format!("--cpu {cpu} pipe {FOR_EVER_S} --per-second {per_second}");
+        Self::start(workload, [line])
     }
 
     /// Children that end at once, one after the other on each of `cpus`.
-    pub(super) fn forks(workload: &Path, cpus: &[usize]) -> Result<Self> {
-        let cpus: Vec<_> = cpus.iter().map(ToString::to_string).collect();
-        let most = u32::MAX.to_string();
-        let arguments: Vec<_> = cpus
-            .iter()
-            .map(|cpu| ["--cpu", cpu, "forks", &most])
-            .collect();
-        let arguments: Vec<&[&str]> = arguments.iter().map(<[_; 4]>::as_slice).collect();
-        Self::start(workload, &arguments)
+    pub(super) fn forks(workload: &Path, cpus: Range<usize>) -> Result<Self> {
+        Self::start(
+            workload,
+            cpus.map(|cpu| format!("--cpu {cpu} forks {}", u32::MAX)),
+        )
     }
 
-    fn start(workload: &Path, commands: &[&[&str]]) -> Result<Self> {
+    fn start(workload: &Path, lines: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut load = Self {
             workloads: Vec::new(),
         };
-        for arguments in commands {
+        for line in lines {
             let child = Command::new(workload)
-                .args(*arguments)
+                .args(line.split_whitespace())
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .spawn()

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::outcome::{Column, Outcome};
-use super::pairs::{Pairs, quantile};
+use super::pairs::{ADDED, Pairs, QUARTILES, US_PER_OP, quantile};
 use super::recorder::Recorder;
 use super::{Setting, ping_pong};
 use crate::{project, shell};
@@ -23,21 +23,9 @@ const COLUMNS: &[Column] = &[
         title: "observer",
         digits: 0,
     },
-    Column {
-        key: "us_per_op",
-        title: "µs/op",
-        digits: 3,
-    },
-    Column {
-        key: "added_us",
-        title: "added",
-        digits: 3,
-    },
-    Column {
-        key: "quartiles",
-        title: "quartiles",
-        digits: 0,
-    },
+    US_PER_OP,
+    ADDED,
+    QUARTILES,
     Column {
         key: "of_runqlat",
         title: "of `runqlat`",
@@ -105,12 +93,9 @@ impl Observer {
     }
 
     fn run(&mut self, setting: &Setting, bare: f64) -> Result<()> {
-        let recorder = Recorder::start(&self.command, self.has_programs)
+        let run = || ping_pong::on_cpu(setting.cpu, setting.loops);
+        let observed = Recorder::around(&self.command, self.has_programs, run)
             .with_context(|| format!("cannot observe with {}", self.name))?;
-        let observed = ping_pong::on_cpu(setting.cpu, setting.loops)?;
-        recorder
-            .stop()
-            .with_context(|| format!("cannot stop {}", self.name))?;
         self.pairs.add(bare, observed);
         Ok(())
     }
@@ -201,16 +186,12 @@ fn outcome(bare_us: &[f64], observers: &[Observer]) -> Outcome {
     let unit = observers
         .iter()
         .find(|observer| observer.name == REFERENCE)
-        .map(|observer| observer.pairs.added())
-        .filter(|&added| added > 0.0);
+        .map(|observer| &observer.pairs);
     let nothing = json!({ "observer": "nothing", "us_per_op": quantile(bare_us, 0.5) });
     let rows = observers.iter().map(|observer| {
         let mut row = observer.pairs.row();
         row.insert("observer".into(), json!(observer.name));
-        row.insert(
-            "of_runqlat".into(),
-            json!(unit.map(|unit| observer.pairs.added() / unit)),
-        );
+        row.insert("of_runqlat".into(), json!(observer.pairs.of(unit)));
         row.insert("budget".into(), json!(observer.budget));
         Value::Object(row)
     });
@@ -226,15 +207,14 @@ fn outcome(bare_us: &[f64], observers: &[Observer]) -> Outcome {
 }
 
 /// What is wrong with what an observer added, in words.
-fn exceeded(observer: &Observer, unit: Option<f64>) -> Option<String> {
+fn exceeded(observer: &Observer, unit: Option<&Pairs>) -> Option<String> {
     let budget = observer.budget?;
     let name = observer.name;
-    let Some(unit) = unit else {
+    let Some(ratio) = observer.pairs.of(unit) else {
         return Some(format!(
             "{REFERENCE} added nothing measurable, so that {name} cannot be judged"
         ));
     };
-    let ratio = observer.pairs.added() / unit;
     (ratio > budget).then(|| {
         format!("{name} adds {ratio:.3} of what {REFERENCE} adds, its budget is {budget:.2}")
     })

@@ -5,6 +5,30 @@
 
 use serde_json::{Map, Value, json};
 
+use super::outcome::Column;
+
+/// Columns of what [`Pairs::row`] has, and of a ratio to the first row.
+pub(super) const US_PER_OP: Column = Column {
+    key: "us_per_op",
+    title: "µs/op",
+    digits: 3,
+};
+pub(super) const ADDED: Column = Column {
+    key: "added_us",
+    title: "added, µs/op",
+    digits: 3,
+};
+pub(super) const QUARTILES: Column = Column {
+    key: "quartiles",
+    title: "quartiles",
+    digits: 0,
+};
+pub(super) const OF_FIRST: Column = Column {
+    key: "of_first",
+    title: "of the first row",
+    digits: 2,
+};
+
 /// Figures of the rounds of one point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
@@ -19,8 +43,13 @@ impl Pairs {
         self.observed.push(observed);
     }
 
-    /// The median of what was added.
-    pub(super) fn added(&self) -> f64 {
+    /// The median of what was added, in units of what was added in others; none where that was nothing.
+    pub(super) fn of(&self, others: Option<&Self>) -> Option<f64> {
+        let unit = others.map(Self::added).filter(|&added| added > 0.0)?;
+        Some(self.added() / unit)
+    }
+
+    fn added(&self) -> f64 {
         quantile(&self.differences(), 0.5)
     }
 

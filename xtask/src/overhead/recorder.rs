@@ -72,6 +72,18 @@ impl Recorder {
         bail!("it attached nothing within {} s", PATIENCE.as_secs())
     }
 
+    /// What `measure` finds while `command` observes.
+    pub(super) fn around(
+        command: &[String],
+        has_programs: bool,
+        measure: impl FnOnce() -> Result<f64>,
+    ) -> Result<f64> {
+        let recorder = Self::start(command, has_programs).context("cannot start it")?;
+        let measured = measure()?;
+        recorder.stop().context("cannot stop it")?;
+        Ok(measured)
+    }
+
     /// The last line of what it said when it would not run.
     fn last_words(&mut self) -> String {
         let mut said = String::new();

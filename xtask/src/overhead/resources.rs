@@ -90,11 +90,11 @@ impl Beside {
 
     fn start(self, setting: &Setting) -> Result<Option<Load>> {
         let workload = &setting.programs.workload;
-        let cpus: Vec<_> = (0..setting.n_cpus).collect();
+        let cpus = 0..setting.n_cpus;
         Ok(match self {
             Self::Nothing => None,
-            Self::PingPongs => Some(Load::ping_pongs(workload, &cpus)?),
-            Self::Forks => Some(Load::forks(workload, &cpus)?),
+            Self::PingPongs => Some(Load::ping_pongs(workload, cpus)?),
+            Self::Forks => Some(Load::forks(workload, cpus)?),
             Self::Sleepers => Some(Load::sleepers(workload, N_SLEEPERS)?),
         })
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::load::Load;
 use super::outcome::{Column, Outcome};
-use super::pairs::Pairs;
+use super::pairs::{ADDED, OF_FIRST, Pairs, QUARTILES};
 use super::recorder::Recorder;
 use super::{Setting, ping_pong};
 
@@ -29,21 +29,9 @@ const COLUMNS: &[Column] = &[
         title: "measured",
         digits: 0,
     },
-    Column {
-        key: "added_us",
-        title: "added, µs/op",
-        digits: 3,
-    },
-    Column {
-        key: "quartiles",
-        title: "quartiles",
-        digits: 0,
-    },
-    Column {
-        key: "of_first",
-        title: "of the first row",
-        digits: 2,
-    },
+    ADDED,
+    QUARTILES,
+    OF_FIRST,
 ];
 
 /// A crowd and how it is observed.
@@ -59,11 +47,10 @@ pub(super) fn measure(setting: &Setting) -> Result<Outcome> {
     let mut points = points(setting);
     setting.every_round(&mut points, |point| {
         let crowd = Load::sleepers(&setting.programs.workload, point.n_tasks)?;
-        let bare = ping_pong::on_cpu(setting.cpu, setting.loops)?;
-        let recorder = Recorder::start(&point.command, true)?;
-        let observed = ping_pong::on_cpu(setting.cpu, setting.loops)?;
-        recorder.stop()?;
-        point.pairs.add(bare, observed);
+        let run = || ping_pong::on_cpu(setting.cpu, setting.loops);
+        point
+            .pairs
+            .add(run()?, Recorder::around(&point.command, true, run)?);
         crowd.stop()
     })?;
     Ok(outcome(&points))
@@ -83,9 +70,8 @@ fn points(setting: &Setting) -> Vec<Point> {
 }
 
 fn outcome(points: &[Point]) -> Outcome {
-    let first = points.first().map(|point| point.pairs.added());
-    let first = first.filter(|&added| added > 0.0);
-    let of_first = |point: &Point| first.map(|first| point.pairs.added() / first);
+    let first = points.first().map(|point| &point.pairs);
+    let of_first = |point: &Point| point.pairs.of(first);
     let rows = points.iter().map(|point| {
         let mut row = point.pairs.row();
         row.insert("sleeping_tasks".into(), json!(point.n_tasks));

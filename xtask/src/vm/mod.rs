@@ -97,12 +97,17 @@ pub(crate) fn vm(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// The kernel of a machine, and the programs to build and run the rest of it.
+fn fetch(plan: Plan<'_>) -> Result<Kernel> {
+    plan.architecture.ensure_buildable()?;
+    kernel::fetch(plan)
+}
+
 fn make_ready<'a>(
     plan: Plan<'a>,
     images: &mut BTreeMap<Architecture, PathBuf>,
 ) -> Result<Ready<'a>> {
-    plan.architecture.ensure_buildable()?;
-    let kernel = kernel::fetch(plan)?;
+    let kernel = fetch(plan)?;
     Ok((plan, kernel, image_of(plan, images)?))
 }
 
@@ -120,12 +125,7 @@ fn image_of(plan: Plan<'_>, images: &mut BTreeMap<Architecture, PathBuf>) -> Res
 /// Gets what the machines of the matrix need. [`vm`] tells of what cannot be had, when it asks again.
 pub(crate) fn fetch_ahead() {
     for name in MATRIX {
-        let plan = Plan::of(name, None);
-        drop(
-            plan.architecture
-                .ensure_buildable()
-                .and_then(|()| kernel::fetch(plan)),
-        );
+        drop(fetch(Plan::of(name, None)));
     }
 }
 
